@@ -16,10 +16,27 @@ const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"]
   (name) => `test/kubernetes/${name}.test.ts`,
 );
 
-// What starts our plugins, once more with the small program of forward/ in front of them: some of it always, all by
-// "npm run test:forwarded".
-const forwarded = ["test/conformance/**/*.test.ts"];
-const forwardedRest = ["test/{ipam,clients,faults,hostile}/**/*.test.ts"];
+// Tests that start our plugins, once more with the small program of forward/ in front of them. Always: the verbs, agents
+// that answer anything or nothing, and plugin and agent struck at any step. All by "npm run test:forwarded".
+const forwarded = [
+  "test/conformance/{agent-call,execution-protocol,gc-status}.test.ts",
+  "test/faults/{agent-steps,plugin-killed}.test.ts",
+];
+const forwardedRest = [
+  // Without those that look into the executable, or bring a small program themselves.
+  "test/conformance/!(faults|forwarded|small-program|start-up).test.ts",
+  "test/ipam/{churn,damaged,differential,hostile-disk,killed,main-plugins,parallel,takeover}.test.ts",
+  "test/{clients,faults}/**/*.test.ts",
+  "test/hostile/*.test.ts",
+  "test/overlay/single-node*.test.ts",
+];
+// Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
+const expect = { poll: { timeout: 20_000 } };
+
+// What works with real processes, switches, members and a Windows that is none meets, once in many runs, something that
+// is not its own. It gets a second try, and the report names it all the same.
+const retry = 1;
+
 const inFront = {
   fileParallelism: false,
   maxWorkers: 1,
@@ -27,14 +44,9 @@ const inFront = {
   globalSetup: ["test/support/in-front-setup.ts"],
   testTimeout: 60_000,
   hookTimeout: 120_000,
+  expect,
+  retry,
 };
-
-// Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
-const expect = { poll: { timeout: 20_000 } };
-
-// What works with real processes, switches, members and a Windows that is none meets, once in many runs, something that
-// is not its own. It gets a second try, and the report names it all the same.
-const retry = 1;
 
 const config = defineConfig({
   test: {
@@ -49,6 +61,7 @@ const config = defineConfig({
           name: "unit",
           include: ["{cni,ipam,agent,controller,shared,build,forward}/**/*.test.ts", ...fuzzing],
           testTimeout: 30_000,
+          hookTimeout: 60_000,
           expect,
           sequence: { groupOrder: 0 },
         },
@@ -94,8 +107,17 @@ const config = defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
-      { extends: true, test: { ...inFront, name: "forwarded", include: forwarded, expect, retry } },
-      { extends: true, test: { ...inFront, name: "forwarded-rest", include: forwardedRest, expect, retry } },
+      { extends: true, test: { ...inFront, name: "forwarded", include: forwarded, sequence: { groupOrder: 5 } } },
+      {
+        extends: true,
+        test: {
+          ...inFront,
+          name: "forwarded-rest",
+          include: forwardedRest,
+          exclude: forwarded,
+          sequence: { groupOrder: 6 },
+        },
+      },
       {
         extends: true,
         test: {

@@ -34,27 +34,30 @@ import { nodeRpcs, outages } from "./server/node-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
 import { repairRpcs } from "./server/repair-service.ts";
 
-/** Before the deadline of a call that waits for the agent's start: the reason has to be there in time. */
+/** How long before its deadline a call that waits for the start is answered, so that the reason arrives in time. */
 const startAnswerMs = 1_000;
-/** Looks of the janitor for which an interface has to be missing before its lease is given back: some minutes, in which a DEL comes. */
+/**
+ * Janitor rounds for which an interface has to be missing before its lease is released: some minutes, in which a DEL
+ * may still come.
+ */
 const interfaceLostLooks = 30;
 
 export interface AgentDependencies {
   readonly logger: Logger;
   readonly system: System;
-  /** Called once the locks are ours: what joining needs of the node's own network. @throws {CniError} */
+  /** Called once the locks are taken: prepares what joining needs of the node's own network. @throws {CniError} */
   prepareNode?(): void;
-  /** Called once the locks are ours, and the node has joined. */
+  /** Called once the locks are taken and the node has joined. */
   createDataPath(needs: DataPathNeeds): DataPath;
-  /** Where the node's subnet and its peers come from; wanted where the configuration has `nodes`. Ends with the agent. */
+  /** The source of the node's subnet and its peers; required if the configuration has `nodes`. Ends with the agent. */
   readonly registry?: NodeRegistry;
-  /** Its name for `Status`. */
+  /** The data path's name for `Status`. */
   readonly dataPathName: string;
-  /** Who else knows of pods that stand. */
+  /** Other sources that know of running pods. */
   readonly livenessProbes: readonly LivenessProbe[];
-  /** Why the configuration is still that of before, where somebody has written another one: a sentence. */
+  /** A sentence that says why a changed configuration file is not in force. */
   readonly refusedConfig?: () => string | undefined;
-  /** Resolves, with a sentence, when the data path needs a new process. */
+  /** Resolves with a sentence when the data path needs a restart of the process. */
   readonly dataPathLost?: Promise<string> | undefined;
 }
 
@@ -62,8 +65,8 @@ export interface AgentDependencies {
 type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
 
 /**
- * The running agent. The order of its start is its promise: locks, store, socket, membership, data path, reconciled,
- * and only then the file that turns the runtime ready.
+ * The running agent. It starts in a fixed order: locks, store, socket, membership, data path, reconciliation, and only
+ * then the file that makes the runtime ready.
  */
 export class Agent {
   readonly #context: StartingContext;
@@ -77,7 +80,7 @@ export class Agent {
   readonly #joining: Joining;
   readonly #runtimeFile: RuntimeFile;
   #state: State = { t: "starting" };
-  /** Aborted when nobody is to wait for the start any more: it is over, or takes as long as joining a cluster does. */
+  /** Aborted when callers no longer wait for the start: it is done, or waits to join a cluster. */
   readonly #started = new AbortController();
   /** Settles when the agent is ready; never rejects once `start` has answered. */
   #began: Promise<void> = Promise.resolve();
@@ -96,7 +99,8 @@ export class Agent {
     this.#watch = watch;
     const { livenessProbes, registry } = dependencies;
     const { janitorIntervalMs: intervalMs, dataPath } = context.config;
-    // An endpoint of Windows outlives its sandbox, and HNS can lose those of pods that run.
+    // On Windows an endpoint outlives its sandbox, and HNS can lose endpoints of running pods, so a lost one proves
+    // nothing.
     const lost = dataPath === "hns" ? {} : { interfaceLostGraceMs: interfaceLostLooks * intervalMs };
     this.#runtimeFile = new RuntimeFile(context.logger);
     this.#joining = new Joining(context, registry, this.#stopping.signal);
@@ -109,9 +113,9 @@ export class Agent {
   }
 
   /**
-   * Starts and answers once calls are served and the runtime's file is written; where the node is to join and cannot yet,
-   * earlier: then calls are answered with the reason, and the rest follows.
-   * @throws {CniError} naming what is in the way; nothing stays locked or listening then
+   * Starts and answers once calls are served and the runtime's file is written; if the node cannot join yet it answers
+   * earlier; then calls are answered with the reason until the start completes.
+   * @throws {CniError} naming the obstacle; nothing stays locked or listening then
    */
   static async start(config: AgentConfig, dependencies: AgentDependencies): Promise<Agent> {
     const { logger, system, registry } = dependencies;
@@ -121,7 +125,7 @@ export class Agent {
     const report = (line: string): void => logger.warn(line);
     const allocator = resources.use(await openVerified(config.dataDir, report, { onDamage: watch.onDamage }));
     await watch.start(allocator.path, config.janitorIntervalMs);
-    // Two agents with one store would each take the other's interfaces for leftovers.
+    // Two agents with one store would take each other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));
     const swept = sweepLeftBehind(config);
@@ -140,7 +144,9 @@ export class Agent {
     }
   }
 
-  /** Resolves, with a sentence, when only a new start helps: the socket, the store, the data path or the membership is lost. */
+  /**
+   * Resolves with a sentence when only a restart helps: the socket, the store, the data path or the membership is lost.
+   */
   get lost(): Promise<string> {
     const { dataPathLost } = this.#dependencies;
     const ways = [this.#server.lost, this.#watch.lost, this.#joining.lost, this.#failed.promise];
@@ -214,7 +220,7 @@ export class Agent {
   async #begin(): Promise<void> {
     const joining = this.#joining.join();
     this.#began = joining.then((joined) => this.#serve(joined));
-    // Whoever waits for it hears of its failure; until then nobody does.
+    // Prevents an unhandled rejection while nothing awaits it yet.
     this.#began.catch(() => undefined);
     const joined = joining.then(() => true);
     if (await Promise.race([joined, this.#joining.delayed])) return this.#began;
@@ -225,7 +231,7 @@ export class Agent {
     });
   }
 
-  /** @param joined where the node is one of many */
+  /** @param joined if the node is a member of a cluster */
   async #serve(joined: Joined | undefined): Promise<void> {
     const { logger, pendingCleanup, allocator } = this.#context;
     const config = joined?.config ?? this.#context.config;
@@ -235,7 +241,8 @@ export class Agent {
       config,
       ...(joined === undefined ? {} : { cluster: joined.membership }),
       podOf: (owner) => allocator.find(owner)[0]?.pod,
-      // Of a pod whose leases are lost in part nothing says so: then what stands on the node is the better witness.
+      // For networks whose leases may be partly lost the store is not asked, because what exists on the node is more
+      // reliable.
       leasedTo: (owner) => (known.has(owner.network) ? allocator.uncooled(owner).map(({ address }) => address.ip) : []),
       needsCleanup: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
@@ -268,13 +275,13 @@ export class Agent {
     if (this.#state.t !== "starting") return;
     const leftMs = (untilUptimeMs ?? 0) - (uptimeMs() ?? 0) - startAnswerMs;
     if (leftMs > 0) await pause(leftMs, AbortSignal.any([signal, this.#started.signal]));
-    // A stop has nothing of it to finish.
+    // A call that comes now has nothing that a stop would have to finish.
     const is = this.#notReady();
     if (is !== undefined) throw new CniError(CniCode.tryAgainLater, is);
   }
 
   #requireReady(): void {
-    // A call that was in flight when the stop began is finished all the same.
+    // A call that was in flight when the stop began is still finished.
     if (this.#state.t === "starting") throw new CniError(CniCode.tryAgainLater, this.#notReady() ?? "");
   }
 }

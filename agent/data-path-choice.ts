@@ -10,7 +10,7 @@ export type DataPathChoice = Pick<
   "prepareNode" | "createDataPath" | "dataPathName" | "livenessProbes" | "dataPathLost"
 >;
 
-/** What is wrong where this system has no such data path. */
+/** Says what is wrong if this system does not have the configured data path. */
 export function wrongSystem({ dataPath }: Pick<AgentConfig, "dataPath">): string | undefined {
   if ((dataPath === "hns") === isWindows) return undefined;
   const systems = { bridge: "Linux", ovs: "Linux", hns: "Windows" };
@@ -18,7 +18,7 @@ export function wrongSystem({ dataPath }: Pick<AgentConfig, "dataPath">): string
 }
 
 /**
- * What the configuration's `dataPath` stands for; only its code is loaded.
+ * Loads the data path that the configuration names, and no other.
  * @throws {CniError} code 7 where this system has no such data path
  */
 export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
@@ -84,13 +84,13 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
       return createOverlayDataPath({ hns, network, side, run, logger, ovs: ovsOptionsFromConfig(needs, logger) });
     },
     dataPathName: "hns",
-    // A namespace of Windows holds no address that an endpoint does not have.
+    // A Windows namespace holds no address without an endpoint, so there is nothing else to ask.
     livenessProbes: [],
     dataPathLost: lost.promise,
   };
 }
 
-/** The configuration's check has seen to one IPv4 subnet and the section. */
+/** The check of the configuration guarantees one IPv4 subnet and the `hns` section. */
 function hnsNetworkOf(network: NetworkConfig, gateway: string | undefined): HnsNetwork[] {
   const {
     name,

@@ -8,20 +8,19 @@ import { wrongSystem } from "./data-path-choice.ts";
 
 /** The kubelet brings a changed ConfigMap within a minute or so. */
 const intervalMs = 1000;
-/** What a ConfigMap holds at the most. */
+/** The largest ConfigMap. */
 const maxBytes = 1024 * 1024;
 
 export interface FollowedConfig extends AsyncDisposable {
-  /** Resolves, with a word for the log, once the file asks for something else that an agent can start with. */
+  /** Resolves with a text for the log once the file holds another valid configuration. */
   readonly changed: Promise<string>;
-  /** Why what is in the file now is not in force, and since when; nothing where it is. */
+  /** Why the file's present content is not in force, and since when; nothing if it is. */
   refused(): string | undefined;
 }
 
 /**
- * Looks at agent.yaml while an agent runs by it. A text that no agent would start with changes nothing and is logged, so
- * that a mistake in a cluster's ConfigMap does not take every node's agent down; so does one that says the same in other
- * words.
+ * Follows agent.yaml while an agent runs. An invalid file changes nothing and is logged, so that a mistake in a
+ * cluster's ConfigMap does not stop every node's agent; a file with the same meaning changes nothing either.
  */
 export function followConfig(file: string, config: AgentConfig, logger: Logger): FollowedConfig {
   const changed = Promise.withResolvers<string>();

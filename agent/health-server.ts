@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../shared/errors.ts";
 import { reasonOf } from "../shared/reason.ts";
 
-/** Whoever answers for the node. */
+/** The part of the agent that the probes ask. */
 export interface Answerable {
   /** Why the node as a whole has no network for pods now. */
   outages(): Promise<readonly unknown[]>;
@@ -9,22 +9,23 @@ export interface Answerable {
 
 /** A kubelet's connection lasts for one probe. */
 const idleSeconds = 5;
-/** Whoever asks more often hears the same again: anybody on the node may ask, and each answer looks at the data path. */
+/** Answers are cached this long, because anybody on the node may ask and each answer checks the data path. */
 const freshMs = 1000;
 
 /**
- * The probes of a kubelet, on the node's loopback, where no pod with a network of its own gets to. Exec probes ask the
- * same by `pipette status`, and start a process each time.
+ * The probes of a kubelet, on the node's loopback, which pods with a network of their own cannot reach. Exec probes ask
+ * the same by `pipette status`, and start a process each time.
  *
- * `/livez`: this process answers. `/startupz`: the agent serves, or waits for others alone. `/readyz`: as
- * `pipette status --readiness`. Says how many problems there are, not which: everybody on the node may hear it.
+ * `/livez`: this process answers. `/startupz`: the agent serves, or only waits for others. `/readyz`: as `pipette
+ * status --readiness`. The answer has the number of problems and not their text, because everybody on the node may read
+ * it.
  */
 export class HealthServer implements AsyncDisposable {
   #server: Bun.Server<undefined> | undefined;
   #agent: Answerable | undefined;
   #asked: { readonly sinceMs: number; readonly outages: Promise<number> } | undefined;
 
-  /** @throws {CniError} code 5 where the port is taken: somebody else would answer the probes */
+  /** @throws {CniError} code 5 where the port is taken, since another program would answer the probes */
   listen(port: number): void {
     try {
       this.#server = Bun.serve({
@@ -66,7 +67,7 @@ export class HealthServer implements AsyncDisposable {
   #outages(agent: Answerable): Promise<number> {
     const nowMs = performance.now();
     if (this.#asked === undefined || nowMs - this.#asked.sinceMs > freshMs)
-      // A look that fails says that nobody knows whether pods would get a network.
+      // A failed check counts as one problem, since nobody knows whether pods would get a network.
       this.#asked = {
         sinceMs: nowMs,
         outages: agent.outages().then(

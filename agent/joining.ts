@@ -7,13 +7,16 @@ import type { NodeRegistry } from "./cluster/node-registry.ts";
 import type { Trouble } from "./cluster/registry-health.ts";
 import type { AgentContext } from "./reconcile/mod.ts";
 
-/** Sentences for a person, who reads no more; a registry can have thousands of wrong records. */
+/** Refused records that are listed; a registry can have thousands. */
 const maxRefusals = 200;
 
 const ownSubnet =
   "wanted this node's own subnet: put its record right, or drain the node, which joins anew by itself once its pods have gone";
 
-/** The agent's way into its cluster, and where it stands there. A node that is no one's peer has nothing to wait for. */
+/**
+ * Joins the agent to its cluster, and tells the state of that. Without `nodes` in the configuration there is nothing to
+ * wait for.
+ */
 export class Joining {
   readonly #context: Pick<AgentContext, "config" | "allocator" | "logger">;
   readonly #registry: NodeRegistry | undefined;
@@ -34,7 +37,7 @@ export class Joining {
     this.#signal = signal;
   }
 
-  /** Resolves when it is known that joining takes longer. Nobody else's start may wait for it. */
+  /** Resolves when joining takes longer, so that the rest of the start does not wait for it. */
   get delayed(): Promise<void> {
     return this.#delayed.promise;
   }
@@ -44,17 +47,17 @@ export class Joining {
     return this.#waiting;
   }
 
-  /** Resolves, with a sentence, when only a new start makes the node a member again. */
+  /** Resolves with a sentence when only a restart makes the node a member again. */
   get lost(): Promise<string> {
     return this.#lost.promise;
   }
 
-  /** For people; empty where the node is no member. */
+  /** A description for people; empty if the node is no member. */
   get cluster(): string {
     return this.#membership?.describe() ?? "";
   }
 
-  /** What of the registry the node does not take, in sentences. */
+  /** Records of the registry that the node does not accept, a sentence for each. */
   get refusals(): readonly string[] {
     const all = this.#membership?.refusals ?? [];
     return all.length <= maxRefusals
@@ -67,14 +70,14 @@ export class Joining {
     return this.#membership?.troubles ?? [];
   }
 
-  /** Why the node gives no addresses now. */
+  /** Why the node allocates no addresses now. */
   get refused(): string | undefined {
     const is = this.#membership?.refused;
     return is === undefined ? undefined : `Cannot give a pod an address: ${is}, ${ownSubnet}`;
   }
 
   /**
-   * Nothing where the configuration has no `nodes`. The membership is the caller's to end.
+   * Nothing where the configuration has no `nodes`. The caller ends the membership.
    * @throws as `joinCluster`
    */
   async join(): Promise<Joined | undefined> {
@@ -115,7 +118,7 @@ function holdsAddresses(allocator: Allocator, network: string, outside: readonly
   );
 }
 
-/** Of each family the subnet of most of the addresses that pods of the network hold. */
+/** For each family, the subnet that most addresses of the network's pods lie in. */
 function subnetsHeld(allocator: Allocator, network: string): readonly Cidr[] {
   const counts = new Map<string, { readonly subnet: Cidr; count: number }>();
   for (const address of held(allocator, network)) {

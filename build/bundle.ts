@@ -9,8 +9,8 @@ import { type Processor, seal } from "./seal.ts";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * First files of threads, each found in the executable under the path that it has here; not listed, it would be missing
- * there and nobody would say so. A program without such a thread only carries it.
+ * Entry files of threads, found in the executable under the same path. A thread's file that is not listed here would be
+ * missing without an error. Programs without such a thread carry it unused.
  */
 export const windowsThreads = [resolve(root, "agent/protocols/hcn/hcn-worker.windows.ts")];
 
@@ -23,15 +23,15 @@ export interface Executable {
   /** Bun's name for the base executable that the program is put into. */
   readonly base: "bun-linux-x64" | "bun-linux-arm64" | "bun-windows-x64";
   readonly outfile: string;
-  /** What it says that it is, of a release; absent: the version of package.json. */
+  /** The version of a release; absent: that of package.json. */
   readonly version?: string;
   /** Of `shared/version.ts`, 32 digits; absent: none. */
   readonly buildId?: string;
   /** What `version --licenses` prints; absent: it has nothing to print. */
   readonly licences?: string;
-  /** The small program of `forward/` for its system; absent: "pipette install" puts the whole one in its place. */
+  /** The small program of `forward/` for its system; absent: "pipette install" installs the whole one in its place. */
   readonly smallProgram?: Uint8Array;
-  /** Whether it obeys Bun's own variables of the environment, for tests that need one of them. Absent: it does not. */
+  /** Whether it obeys Bun's own environment variables, for tests that need one. Default: no. */
   readonly unsealed?: boolean;
 }
 
@@ -71,8 +71,8 @@ export async function compileExecutable({
     compile: {
       target: base,
       outfile,
-      // A plugin is over before compiled code pays: 0.6 ms of its processor time. An agent's first pods gain as well, a
-      // tenth of its time; what runs long is compiled all the same, some calls later.
+      // A plugin ends before JIT compilation pays: this saves 0.6 ms of its processor time, and a tenth for an agent's
+      // first pods. Long-running code is still compiled, some calls later.
       jitPolicy: 10,
       // A root plugin runs in the runtime's working directory: nothing there may change what it does.
       autoloadDotenv: false,
@@ -99,8 +99,8 @@ export async function bundling(entry: string) {
     format: "esm",
     // Without it the `node:` imports of every lazy chunk are hoisted to the start: 2.5 ms for each call.
     splitting: true,
-    // It would be the directory of a package on the machine that compiles: the same sources would give another
-    // executable in another place, and say where that was. What it leads to is not in an executable anyway.
+    // Without this it would be a package's directory on the compiling machine, so that the executable would depend on
+    // the place of the sources and reveal it. Files there are not in the executable anyway.
     define: { __dirname: JSON.stringify("/") },
     plugins: [inPieces(await bundlePieces())],
   } as const satisfies Partial<Bun.BuildConfig>;
@@ -110,15 +110,15 @@ export async function bundling(entry: string) {
 export const pieces = ["cni/mod.ts", "ipam/main.ts"].map((path) => resolve(root, path));
 
 /**
- * What a plugin's piece has in common with what it loads later: these files define the classes that either side
- * throws and the other asks for with `instanceof`, so there must be one of each. `bundle.test.ts` holds the list.
+ * Files that a plugin's piece shares with code that it loads later: they define classes that one side throws and the
+ * other tests with `instanceof`, so there must be only one copy. `bundle.test.ts` holds the list.
  */
 export const common = ["shared/errors.ts", "shared/rpc/rpc-error.ts"].map((path) => resolve(root, path));
 
 /**
- * Splitting cuts a program where its parts share something, and a plugin shares a little with everybody: it would come
- * in nine pieces. Each piece costs a start, and together they take the engine over the 64 blocks of memory from which on
- * it starts two threads: 1 ms of the 6 ms that an ADD took. So each plugin gets one piece, with a copy of what it shares.
+ * Splitting cuts a program wherever parts share code, so a plugin would consist of nine chunks. Loading them costs
+ * time, and together they take the engine over 64 blocks of memory, from which on it starts two threads: 1 ms of the 6
+ * ms of an ADD. So each plugin is bundled into one piece, with copies of shared code.
  */
 async function bundlePieces(): Promise<ReadonlyMap<string, string>> {
   const texts = new Map<string, string>();
@@ -136,7 +136,9 @@ const inPieces = (texts: ReadonlyMap<string, string>): Bun.BunPlugin => ({
   },
 });
 
-/** A plugin's files as one, and their paths; what it loads later, and what it has in common with that, stays outside. */
+/**
+ * A plugin's files as one piece, with their paths; code that it loads later, and files shared with that, stay outside.
+ */
 export async function bundlePiece(
   first: string,
 ): Promise<{ readonly text: string; readonly files: readonly string[] }> {

@@ -1,4 +1,4 @@
-/** One static check of the repository: a command that says nothing when all is well. */
+/** One static check of the repository: a command that prints nothing on success. */
 export interface Check {
   readonly name: string;
   readonly command: readonly string[];

@@ -101,7 +101,7 @@ function valuesOf(of: Schema): string {
 const defaultOf = ({ presence, fallback, otherwise }: Key): string =>
   otherwise ?? (presence === "required" ? "needed" : presence === "optional" ? "none" : code(JSON.stringify(fallback)));
 
-/** What it refuses the parser refuses; the parser refuses more. */
+/** The parser refuses everything that the JSON Schema refuses, and more. */
 function jsonSchemaOf(of: Schema): Record<string, unknown> {
   switch (of.t) {
     case "text":

@@ -9,13 +9,13 @@ import { latestVersion, supportedVersions } from "../shared/cni/versions.ts";
 import { linuxPaths } from "../shared/os/paths.linux.ts";
 import { windowsPaths } from "../shared/os/paths.windows.ts";
 
-/** How the small program of `forward/` is made of its sources: the build's, and those that tests need. */
+/** Compiles the small program of `forward/`, for the build and for tests. */
 
 const directory = join(dirname(dirname(fileURLToPath(import.meta.url))), "forward");
 
 export type System = "linux" | "windows";
 
-/** What the small program is told once, when it is compiled. */
+/** Constants that are compiled into the small program. */
 export interface Places {
   readonly agentSocket: string;
   readonly ipamSocket: string;
@@ -27,11 +27,11 @@ const defaultPlaces: Readonly<Record<System, Places>> = { linux: linuxPaths, win
 export interface SmallProgram {
   readonly system: System;
   readonly outfile: string;
-  /** Of the whole program that it stands in front of: 32 hexadecimal digits. */
+  /** The id of the whole program that it belongs to: 32 hexadecimal digits. */
   readonly buildId: string;
   /** Absent: those of an installed Pipette. */
   readonly places?: Places;
-  /** With AddressSanitizer and UndefinedBehaviorSanitizer, for tests; of Linux. */
+  /** With AddressSanitizer and UndefinedBehaviorSanitizer, for tests; on Linux only. */
   readonly sanitized?: boolean;
 }
 
@@ -42,7 +42,9 @@ const warnings = [
   ..."-Wnull-dereference -Wswitch-enum -Wimplicit-fallthrough".split(" "),
 ];
 const hardened = "-O2 -fstack-clash-protection -fcf-protection=full".split(" ");
-/** Not for Windows: mingw's has a library of its own draw the guard, and that costs more than the rest of the start. */
+/**
+ * Not for Windows: mingw initialises the guard by a library of its own, which costs more than the rest of the start.
+ */
 const guarded = "-fstack-protector-strong";
 const sanitizers = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer".split(" ");
 
@@ -99,11 +101,21 @@ export async function compileSmallProgram({
   });
 }
 
-/** The harness that gives the state machine streams of its own making; takes their number and a seed. */
+/** The fuzzing harness that feeds generated streams to the state machine; takes their number and a seed. */
 export async function compileFuzzer(outfile: string): Promise<void> {
   const sources = ["fuzz.c", "answer.c"].map((name) => join(directory, name));
   const told = { buildId: "00".repeat(16), places: defaultPlaces.linux };
   await compile("/usr/bin/gcc", [...sanitizers, ...sources], outfile, told);
+}
+
+/** Of the Debian packages clang-14 and libclang-rt-14-dev, which nothing else needs. */
+export const clang = "/usr/bin/clang-14";
+
+/** The same, guided by libFuzzer, whose options it takes. Needs `clang`. */
+export async function compileLedFuzzer(outfile: string): Promise<void> {
+  const sources = ["fuzz.c", "answer.c"].map((name) => join(directory, name));
+  const told = { buildId: "00".repeat(16), places: defaultPlaces.linux };
+  await compile(clang, [...sanitizers, "-fsanitize=fuzzer", "-DPIPETTE_LIBFUZZER", ...sources], outfile, told);
 }
 
 async function compile(
@@ -123,10 +135,13 @@ async function compile(
   }
 }
 
-/** Constants that the sources share with the rest of Pipette: each has one place where it is written. */
+/**
+ * Generates the header with constants that the sources share with the rest of Pipette, so that each is defined only
+ * once.
+ */
 function headerOf(buildId: string, { agentSocket, ipamSocket, wholeProgram }: Places): string {
   const bytes = buildId.match(/../g)?.map((byte) => `0x${byte}`) ?? [];
-  // A text of JSON is one of C as well, as long as it is printable ASCII.
+  // A JSON string is a valid C string too, as long as it is printable ASCII.
   const answer = `{"cniVersion":"?","supportedVersions":${JSON.stringify(supportedVersions)}}\n`;
   const [before, after] = answer.split("?").map((part) => JSON.stringify(part));
   return [

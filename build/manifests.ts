@@ -8,7 +8,10 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 export const chart = join(root, "conf/chart/pipette");
 const plain = join(root, "conf/kubernetes");
 
-/** Of the newest whose schemas the tests have: a Helm built from its module believes in one of its own. */
+/**
+ * The newest version whose schemas the tests have; given explicitly because a Helm that is built from its module
+ * assumes another one.
+ */
 export const kubeVersion = "1.37.0";
 
 export interface PlainFile {

@@ -13,7 +13,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { platforms } = wishOf(process.argv.slice(2));
 const directory = join(root, "dist", "release");
 const cache = join(root, "dist", ".debian");
-// Nothing of another release stays beside this one, whose checksums would not name it.
+// Removes files of another release, which this one's checksums would not cover.
 rmSync(directory, { recursive: true, force: true });
 mkdirSync(directory, { recursive: true });
 const scratch = mkdtempSync(join(root, "dist", ".packaging-"));

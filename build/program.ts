@@ -6,13 +6,13 @@ import { compileExecutable } from "./bundle.ts";
 import { compileSmallProgram, type System, whyNoSmallProgram } from "./forward.ts";
 import { licencesInExecutable } from "./release/licences.ts";
 
-/** Pipette for one platform: the whole program, and inside of it the small one that it is installed behind. */
+/** Pipette for one platform: the whole program, with the small one that is installed in front of it embedded. */
 
 export const platforms = ["linux-x64", "linux-arm64", "windows-x64"] as const;
 export type Platform = (typeof platforms)[number];
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** What ends up in the executable, or decides how. */
+/** Files that end up in the executable or decide how it is made. */
 const inputs = [
   ...["main.ts", "cli.ts", "cni", "ipam", "agent", "controller", "shared", "forward"],
   ...["package.json", "package-lock.json"],
@@ -22,13 +22,13 @@ const inputs = [
 
 export interface ProgramOptions {
   readonly platform: Platform;
-  /** What it says that it is, of a release; absent: the version of package.json. */
+  /** The version of a release; absent: that of package.json. */
   readonly version?: string;
 }
 
 export interface CompiledProgram {
   readonly whole: string;
-  /** Also by itself, for whoever tries it; absent where it cannot be compiled here. */
+  /** Path of the small program as a file of its own, for trying it; absent if it cannot be compiled here. */
   readonly small?: string;
 }
 

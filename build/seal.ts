@@ -1,12 +1,12 @@
 /**
- * Bun's own switches in the environment, taken out of the executables: what a runtime hands on to its plugins, or a
- * drop-in to a service, is not to open a debugger or run a file as root. Bun has no option for that, so the names are
- * taken out of the compiled program, where it looks them up.
+ * Disables Bun's own environment variables in the executables: variables that a runtime passes to its plugins, or a
+ * drop-in to a service, must not open a debugger or run a file as root. Bun has no option for that, so the names are
+ * removed from the compiled program.
  */
 
 /**
- * What Bun asks for and acts on, beyond numbers for its timers and its garbage collection: what runs code, turns the
- * program into Bun itself, listens, connects, writes files, or ends the process.
+ * Variables that Bun acts on, except numbers for its timers and garbage collection: those that run code, turn the
+ * program into Bun itself, listen, connect, write files, or end the process.
  */
 export const sealedVariables = [
   "BUN_OPTIONS",
@@ -28,15 +28,15 @@ export type Processor = "x64" | "arm64";
 const knownOnlyOn: Readonly<Record<string, Processor>> = { SIMDUTF_FORCE_IMPLEMENTATION: "x64" };
 
 /**
- * Changes the program in place: nothing in an environment has these names any more.
+ * Changes the program in place, so that it does not find these variables any more.
  * @throws {Error} where a name is not there exactly once: another Bun than the one that this was made for
  */
 export function seal(program: Buffer, processor: Processor): void {
   for (const name of sealedVariables) {
     const places = placesOf(program, Buffer.from(`${name}\0`));
     if (places.length === 0 && (knownOnlyOn[name] ?? processor) !== processor) continue;
-    // No entry of an environment has a byte of zero, so none begins with what is left. Its first byte alone: the linker
-    // lets shorter names, such as "OPTIONS", share the end of longer ones.
+    // A zero as first byte matches no variable, since entries of an environment contain no zero bytes. Only the first
+    // byte is changed, because the linker lets shorter names, such as "OPTIONS", share the end of longer ones.
     program[only(name, places)] = 0;
   }
   const { comparisonsOf, jumpAlways } = processor === "x64" ? x64 : arm64;
@@ -59,8 +59,8 @@ function placesOf(program: Buffer, bytes: Buffer): number[] {
 }
 
 /**
- * Every variable is an option of the engine's whose name begins so. That is no text in the program, but a comparison
- * for each letter, and a jump where it is another. With the first jump taken always no variable is one.
+ * Every variable with this prefix is an option of the engine. The prefix is not text in the program but a comparison
+ * and a conditional jump for each letter. If the first jump is always taken, no variable matches.
  */
 const [firstLetter = 0, ...moreLetters] = Buffer.from("BUN_JSC_");
 

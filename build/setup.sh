@@ -55,19 +55,24 @@ fi
 
 # What each use needs beyond Debian's base system, and what for.
 demo="iproute2 nftables iputils-ping util-linux"      # namespaces, masquerade, ping, unshare
-image="nftables"                                      # goes into the image, with the libraries that it needs
+image="nftables                                       # goes into the image, with the libraries that it needs
+  musl-tools gcc-mingw-w64-x86-64                     # the small program in front"
 overlay="$demo
   openvswitch-switch                                  # a database and a switch of each node's own; its service may run or not
   etcd-server                                         # the registry of nodes, a cluster of each run's own"
-bench="$demo containernetworking-plugins"             # the peer
+bench="$overlay
+  containernetworking-plugins                         # the peer
+  musl-tools                                          # the small program in front, and what starts and measures programs
+  wine64 gcc-mingw-w64-x86-64                         # its twin for Windows"
 soak="$overlay
   iptables                                            # port rules are among what must not stay behind
   wine64 gcc-mingw-w64-x86-64                         # with the data path of Windows"
-test="$bench $overlay
+test="$bench
   containerd runc podman                              # the runtimes
   iptables                                            # portmap and podman call it
   busybox-static gcc libc6-dev                        # container images made offline
   musl-tools libasan8 libubsan1                       # the small program in front, as it is delivered and with sanitizers
+  clang-14 libclang-rt-14-dev                         # libFuzzer, which leads streams into its state machine
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
   systemd                                             # runs the unit, as process 1 of a machine of its own

@@ -7,18 +7,18 @@ import { type NetConf, parseNetConfLeniently } from "./net-conf.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { verbsIn } from "./verbs.ts";
 
-/** What the plugin needs of the agent that runs a call in place of a process of its own. */
+/** What the plugin needs of the agent when a call runs inside the agent. */
 export interface Host extends Pick<Surroundings, "ask"> {
   /** How long ago the call began, in milliseconds. */
   agedMs(): number;
   /** Where the agent listens. */
   readonly socket: string;
   readonly dataDir: string;
-  /** The agent's own: disposing of it leaves the store open. */
+  /** The agent's own store; disposing of it leaves it open. */
   borrowStore(): Allocator;
-  /** Leaves the call to its caller. @throws always */
+  /** Has the caller run the call itself. @throws always */
   pass(): never;
-  /** From here on the call is the agent's, for so long since it began. @throws where that is over */
+  /** From here on the agent runs the call, for at most so long since it began. @throws if that time is over */
   take(timeoutMs: number): void;
 }
 
@@ -39,15 +39,15 @@ export const runHostedPlugin = (io: PluginIo, host: Host): Promise<number> =>
   );
 
 /**
- * Whether the agent is the one that the configuration means, and nothing of the caller's own is needed but its texts: a
- * file that it names is one of its mounts, another IPAM plugin one of its processes.
+ * Whether the configuration means this agent, and the call needs nothing of the caller but its texts: named files lie
+ * in the caller's mounts, and another IPAM plugin has to be its child process.
  */
 function isOf(host: Host, request: CniRequest, conf: NetConf): boolean {
   if (conf.ipam.kind === "delegated" || request.conf.has("logFile")) return false;
   return conf.socket === host.socket && storeOf(request, conf) === host.dataDir;
 }
 
-/** The data directory where a DEL leaves word, as `openStore` has it. */
+/** The data directory in which a DEL is recorded, as in `openStore`. */
 function storeOf(request: CniRequest, conf: NetConf): string {
   try {
     return conf.ipam.kind === "own" ? dataDirOf(request.conf) : conf.dataDir;

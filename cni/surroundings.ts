@@ -4,13 +4,13 @@ import { uptimeMs } from "../shared/os/uptime.ts";
 import type { Method } from "../shared/proto/services.ts";
 import { type CallOptions, callUnary } from "../shared/rpc/call.ts";
 
-/** What a call reaches beyond its environment and streams: from a process of its own, or from within the agent. */
+/** What a call uses beyond its environment and streams, in a process of its own or inside the agent. */
 export interface Surroundings {
-  /** How long ago the call began, in milliseconds, when its verb is about to; absent: just now. */
+  /** How long ago the call began, in milliseconds, when its verb begins; absent: just now. */
   agedMs?(): number;
-  /** Whether the agent may have carried the call out already, of which no answer has come. */
+  /** Whether the agent may have carried the call out already without an answer. */
   readonly seen?: boolean;
-  /** Told of each call before anything is done. @throws where only a process of the caller's own can run it */
+  /** Called before anything is done. @throws if only the caller's own process can run the call */
   admit?(request: CniRequest): void;
   /** As `callUnary`. */
   ask<Req, Res>(socket: string, method: Method<Req, Res>, request: Req, options: CallOptions): Promise<Res>;
@@ -18,15 +18,16 @@ export interface Surroundings {
   openStore(dataDir: string): Promise<Allocator>;
 }
 
-/** Those of a process that is there for one call. */
+/** The surroundings of a process for one call. */
 export const ownProcess: Surroundings = {
   ask: callUnary,
-  // Most calls never need it, so its code is loaded here.
+  // Loaded here, because most calls never need it.
   openStore: async (dataDir) => (await import("../ipam/mod.ts")).Allocator.open(dataDir),
 };
 
 /**
- * Those of a process that the small program in front has become, with what it knows of the call (`forward/PROTOCOL.md`).
+ * The surroundings of a process that was the small program before, with its knowledge of the call
+ * (`forward/PROTOCOL.md`).
  * @param args `--forwarded`, `unasked` or `lost`, and when the call began, in microseconds since the boot
  */
 export function surroundingsOf([option, fate, started]: readonly string[]): Surroundings {

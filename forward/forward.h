@@ -24,7 +24,7 @@ enum {
   TAKEN_MS = 600 * 1000,
   /* For a listener whose queue is full. */
   CONNECT_MS = 250,
-  /* Until a server must have said something. It does after 100 ms; one that is frozen never. */
+  /* Until a server must have said something. It does before it changes anything; one that is frozen never. */
   ANSWER_US = 1000 * 1000,
 };
 

@@ -1,7 +1,8 @@
 /*
  * Gives the state machine streams of its own making, in pieces of any length, and compares each outcome with a second
- * reading of PROTOCOL.md. "fuzz COUNT SEED"; built with the sanitizers, of which the first also guards every byte that
- * has not come yet. forward.c is included, so that its memory can be made new for each call.
+ * reading of PROTOCOL.md. "fuzz COUNT SEED", or libFuzzer, which is led by the branches that a stream reaches; built with
+ * the sanitizers, of which the first also guards every byte that has not come yet. forward.c is included, so that its
+ * memory can be made new for each call.
  */
 #include <sanitizer/asan_interface.h>
 #include <setjmp.h>
@@ -50,6 +51,7 @@ static void require(bool holds, const char *what) {
 
 /* --- Streams ---------------------------------------------------------------------------------------------------- */
 
+#ifndef PIPETTE_LIBFUZZER
 static void append_u32(uint32_t value) {
   for (unsigned i = 0; i < 4; i++) stream[stream_bytes++] = (uint8_t)(value >> (8 * i));
 }
@@ -82,6 +84,7 @@ static void make_stream(void) {
   if (below(3) == 0 && stream_bytes > 0) stream_bytes = below(stream_bytes);
   if (below(8) == 0) stream[stream_bytes++] = (uint8_t)next();
 }
+#endif
 
 /* PROTOCOL.md once more: what a client that sees the whole stream, and then its end, must make of it. */
 static struct outcome expected(void) {
@@ -190,8 +193,8 @@ _Noreturn void become_whole_with(const struct handover *handover) {
 
 /* --- The loop --------------------------------------------------------------------------------------------------- */
 
+/* Of the stream that has been made. */
 static void one_call(void) {
-  make_stream();
   streamed = 0;
   input_wanted = below(100) == 0 ? INPUT_BYTES - 2 + below(4) : below(30);
   clock_us = next() % ((uint64_t)1 << 50);
@@ -206,11 +209,25 @@ static void one_call(void) {
   ASAN_UNPOISON_MEMORY_REGION(received, STREAM_BYTES);
 }
 
+#ifdef PIPETTE_LIBFUZZER
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+/* The stream is the input; what else happens comes of its sum, so that an input is the same call each time. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
+  stream_bytes = length < STREAM_BYTES ? length : STREAM_BYTES;
+  memcpy(stream, bytes, stream_bytes);
+  seed = stream_bytes;
+  for (size_t i = 0; i < stream_bytes; i++) seed = seed * 31 + stream[i];
+  one_call();
+  return 0;
+}
+#else
 int main(int count, char **list) {
   const uint64_t calls = count > 1 ? strtoull(list[1], NULL, 10) : 1000000;
   seed = count > 2 ? strtoull(list[2], NULL, 10) : 1;
   uint64_t ends[4] = {0, 0, 0, 0};
   for (uint64_t i = 0; i < calls; i++) {
+    make_stream();
     one_call();
     ends[seen.end]++;
   }
@@ -219,3 +236,4 @@ int main(int count, char **list) {
          (unsigned long long)ends[WHOLE_AS_IT_CAME]);
   return 0;
 }
+#endif

@@ -49,10 +49,7 @@ export interface OpenOptions {
   readonly onDamage?: (error: CniError) => void;
 }
 
-/**
- * Addresses of one data directory. Every method is one transaction: it is done as a whole, and survives a crash of the
- * process, or has no effect.
- */
+/** Addresses of one data directory. Every method is one transaction: done as a whole, durably, or without effect. */
 export class Allocator implements Disposable {
   readonly #store: Store;
   readonly #env: AllocatorEnv;
@@ -79,9 +76,8 @@ export class Allocator implements Disposable {
   }
 
   /**
-   * As `open`, but `undefined` where nothing was ever leased: a query must not leave a file behind, and a DEL must not
-   * fail because it cannot create one. Only for queries and releases: it does not read the boot id, so leases made with
-   * it would belong to an unknown boot.
+   * As `open`, but `undefined` where nothing was ever leased: neither a query nor a DEL may need to create a file.
+   * Only for these: it does not read the boot id, so leases made with it would belong to an unknown boot.
    */
   static async openExisting(dataDir: string): Promise<Allocator | undefined> {
     const store = await SqliteStore.openExisting(databaseIn(dataDir), dataDir);
@@ -215,10 +211,7 @@ export class Allocator implements Disposable {
     return leasesOf(this.#store, owner).filter((lease) => lease.state !== "cooling");
   }
 
-  /**
-   * The owner's interface is gone: deletes its pending detach and lets those of the given leases cool that are still
-   * the same.
-   */
+  /** The owner's interface is gone: deletes its pending detach, and of these leases lets unchanged ones cool. */
   endAttachment(owner: Owner, had: readonly Lease[]): void {
     this.#store.transaction((): void => {
       for (const lease of this.uncooled(owner))
@@ -259,8 +252,7 @@ export class Allocator implements Disposable {
   /**
    * Ends every allocated lease of the network whose attachment is not in `keep`; answers their owners. Each page of
    * leases is a transaction of its own: where there are very many, other processes wait for a page and not for all.
-   * @param listAgeMs how old `keep` is: leases that were given since then cannot be on it and are kept; by default it
-   * was made now
+   * @param listAgeMs how old `keep` is (default: 0): leases that were given since then cannot be on it and are kept
    */
   retain(network: string, keep: readonly Attachment[], to: LeftState, listAgeMs = -1): readonly Owner[] {
     // Taken before waiting for the lock, because others get leases meanwhile.
@@ -294,8 +286,7 @@ export class Allocator implements Disposable {
   }
 
   /**
-   * Records that the leases of these owners have interfaces of the agent; for interfaces that this process has not made
-   * itself.
+   * Records that these owners' leases have interfaces of the agent; for those that this process has not made itself.
    */
   noteInterfaces(owners: readonly Owner[]): void {
     this.#store.transaction((): void => {

@@ -83,12 +83,12 @@ async function configOf(
 }
 
 /** An ADD takes an address of each, in a tenth of a millisecond; a daemon serves nobody else meanwhile. */
-const mostHostedSets = 16;
+const maxHostedSets = 16;
 
 async function add(request: CniRequest, host?: PluginHost): Promise<string> {
   const config = await configOf(request, request.env.args, parseIpamConfig, host);
   // The one is a file of the caller's mounts, the other would have everybody else wait.
-  if (config.resolvConf !== undefined || config.rangeSets.length > mostHostedSets) host?.pass();
+  if (config.resolvConf !== undefined || config.rangeSets.length > maxHostedSets) host?.pass();
   const dns = await readDns(config);
   using allocator = host?.borrow() ?? (await Allocator.open(config.dataDir));
   await takeOver(allocator, request.network, (line) => request.io.log(line), config);

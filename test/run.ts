@@ -5,7 +5,8 @@ import { ClosingReporter } from "./support/closing-reporter.ts";
 import { differences, machineState } from "./support/machine.ts";
 
 /**
- * `npm test`: static checks, the executables, then every test file; with names of files, only those.
+ * `npm test`: static checks, the executables, then every test file; with names of files, only those. With `--in-front`
+ * those that start our plugins, with the small program of `forward/` in front of them.
  * Ends with the line `N passed, N failed, N skipped`; a failed check counts as a failure.
  */
 const executables = {
@@ -25,12 +26,14 @@ for (const check of [...checks, executables]) {
 }
 
 const reporter = new ClosingReporter(print);
-const files = process.argv.slice(2);
+const inFront = "--in-front";
+const files = process.argv.slice(2).filter((word) => word !== inFront);
 // Each lane waits much, for clocks, switches and Windows' processes: side by side they keep two cores busy.
-const beside = ["windows", "apart", "control-plane"];
+const beside = ["windows", "apart", "control-plane", "forwarded"];
 // Of a length that only those wait for who ask for it, by the names of files.
 const clusters = files.length === 0 ? [] : ["clusters"];
-const lanes = [projects.filter((name) => ![...beside, "clusters"].includes(name)), [...beside, ...clusters]];
+const early = projects.filter((name) => ![...beside, "clusters", "forwarded-rest"].includes(name));
+const lanes = process.argv.includes(inFront) ? [["forwarded", "forwarded-rest"]] : [early, [...beside, ...clusters]];
 const runs = lanes.map((project) =>
   startVitest("test", files, { watch: false, run: true, project, passWithNoTests: true, reporters: [reporter] }),
 );

@@ -13,11 +13,10 @@ import { type CmdRequest, requestedMac } from "./cmd-request.ts";
 import { portMappingsOf } from "./port-mappings.ts";
 
 /**
- * ADD: the addresses, then the wiring, while the owner is locked. The same call again gives the same
- * answer. A call that fails has taken its own part back before it answers; what stood before the call
- * stays as it was.
+ * ADD: the addresses, then the wiring, while the owner is locked. The same call again gives the same answer. A failing
+ * call undoes its own changes before it answers; what existed before stays.
  *
- * A workload container takes nothing: it gets what its sandbox has, and joins that.
+ * A workload container allocates nothing: it joins the network of its sandbox.
  */
 export async function runAdd(context: AgentContext, request: CmdRequest, call: CallContext): Promise<string> {
   const { owner, container } = request;
@@ -25,12 +24,12 @@ export async function runAdd(context: AgentContext, request: CmdRequest, call: C
   const network = requireNetwork(context.config, owner.network);
   const mac = requestedMac(request);
   const mtu = request.conf.integer("mtu", limits.smallestMtu, limits.largestMtu);
-  // On a kernel bridge a plugin of its own, later in the chain, maps ports.
+  // Only HNS maps ports itself; elsewhere another plugin, later in the chain, does.
   const portMappings = context.config.dataPath === "hns" ? portMappingsOf(request.conf) : undefined;
   const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
   return context.mutex.run(ownerKey(owner), what, async () => {
     if (hasCallerGone(call)) throw callerGone(owner);
-    // What a workload container joins is never its own to take away.
+    // A rollback must not remove the interface of the sandbox that a workload container joins.
     const stood = joins || context.lastAddAt.has(ownerKey(owner));
     if (!joins) await detachEarlier(context, request);
     const claim = await (joins ? sandboxAddresses : claimAddresses)(context, network, request);
@@ -51,7 +50,8 @@ export async function runAdd(context: AgentContext, request: CmdRequest, call: C
       throw caught;
     }
     if (!stillClaimed(context, owner, claim)) {
-      // Whoever gave the addresses up waits for the interface to go, whether it stood before or not.
+      // The addresses were released meanwhile, which waits for the interface to be removed, whether it existed before
+      // this call or not.
       await rollback(context, request, claim, call, false);
       throw addressesReleased(owner);
     }
@@ -59,7 +59,7 @@ export async function runAdd(context: AgentContext, request: CmdRequest, call: C
       await rollback(context, request, claim, call, false);
       throw callerGone(owner);
     }
-    // A DEL of the sandbox is overtaken by an ADD of the sandbox only.
+    // Only an ADD of the sandbox, and not of a workload container, overtakes its DEL.
     context.lastAddAt.set(
       ownerKey(owner),
       joins ? (context.lastAddAt.get(ownerKey(owner)) ?? 0) : (call.startedUptimeMs ?? 0),
@@ -75,7 +75,10 @@ const hasCallerGone = ({ signal, untilUptimeMs = Number.POSITIVE_INFINITY }: Cal
 const callerGone = ({ sandboxId }: Owner): CniError =>
   new CniError(CniCode.tryAgainLater, `Cannot finish ADD of "${sandboxId}": its caller has gone`);
 
-/** A DEL that never reached this agent, then an ADD of the same sandbox (podman does so): the old interface goes first. */
+/**
+ * If a DEL did not reach this agent and the same sandbox is added again (podman does so), the old interface is removed
+ * first.
+ */
 async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Promise<void> {
   if (!context.allocator.pendingDetaches().some((other) => sameOwner(other, owner))) return;
   await context.dataPath.detach(owner);
@@ -83,7 +86,7 @@ async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Prom
   context.allocator.forgetPendingDetach(owner);
 }
 
-/** Undoes what this call did. Whatever cannot be undone now is put on record for the janitor. */
+/** Undoes this call's changes. What cannot be undone now is recorded for the janitor. */
 async function rollback(
   context: AgentContext,
   { owner }: CmdRequest,

@@ -22,22 +22,24 @@ import { ipamSection } from "../config/network-sections.ts";
 import { type AgentContext, reclaimStaleLease } from "../reconcile/mod.ts";
 import { type CmdRequest, requestedDns } from "./cmd-request.ts";
 
-/** The key that the plugin adds to the configuration where another IPAM plugin gave the addresses: its result, in the shape of 1.1.0. */
+/**
+ * The key under which the plugin adds the result of another IPAM plugin to the configuration, in the shape of 1.1.0.
+ */
 const resultKey = "ipamResult";
 
-/** The addresses of one ADD, and who keeps them. */
+/** The addresses of one ADD, and the leases behind them. */
 export interface AddressClaim {
   readonly ipam: CniResult;
   /** Leases of our own store behind the addresses; none where another IPAM plugin keeps them. */
   readonly leases: readonly Lease[];
-  /** Gives back what this call took itself; nothing where the plugin came with the addresses. */
+  /** Releases what this call allocated; nothing if the plugin brought the addresses. */
   undo(to: "releasing" | "cooling"): void;
 }
 
 /**
- * Finds out which addresses an ADD is about: new ones from the ranges of its configuration, those that another IPAM
- * plugin gave, or, for a client that knows of neither (antrea-cni), new ones from the network's subnets.
- * @throws {CniError} codes 6, 7 for a result or a configuration that will not do, 101 for an empty pool
+ * Gets the addresses of an ADD: new ones from the ranges of its configuration, those of another IPAM plugin, or, for a
+ * client without either (antrea-cni), new ones from the network's subnets.
+ * @throws {CniError} codes 6, 7 for an invalid result or configuration, 101 for an empty pool
  */
 export async function claimAddresses(
   context: AgentContext,
@@ -73,19 +75,20 @@ async function allocateOrReclaim(
     try {
       return context.allocator.allocate(owner, config, pod, true);
     } catch (caught) {
-      // Each time one owner gives way, so that this ends. Where nobody can be asked, nobody does.
+      // Each round reclaims the lease of one stale owner, so the loop ends. If liveness cannot be determined, none is
+      // reclaimed.
       if (!(await reclaimStaleLease(context, owner.network, config).catch(() => false))) throw caught;
     }
   }
 }
 
-/** What the runtime or the configuration say counts more than what came with the addresses. */
+/** DNS from the runtime or the configuration takes precedence over that of the IPAM result. */
 const withRequestedDns = ({ conf }: CmdRequest, ipam: CniResult): CniResult => ({
   ...ipam,
   dns: requestedDns(conf) ?? ipam.dns,
 });
 
-/** `false` where a lease of the claim was given up, or is another one by now. */
+/** `false` if a lease of the claim was released or replaced meanwhile. */
 export function stillClaimed(context: AgentContext, owner: Owner, claim: AddressClaim): boolean {
   const now = context.allocator.find(owner);
   return claim.leases.every((lease) => now.some((current) => current.generation === lease.generation));
@@ -110,7 +113,7 @@ export async function sandboxAddresses(
   const { owner, container } = request;
   const undo = (): void => undefined;
   const leases = context.allocator.find(owner);
-  // A DEL of the sandbox came and is still to be carried out.
+  // A DEL of the sandbox is recorded but not finished.
   const hasLeft =
     context.allocator.releasing(owner).length > 0 ||
     context.allocator.pendingDetaches().some((other) => sameOwner(other, owner));
@@ -150,7 +153,7 @@ function defaultRoutes(ips: readonly CniIp[]): { dst: Cidr }[] {
 const ipamConfigOf = (context: AgentContext, network: NetworkConfig, request: CmdRequest): IpamConfig =>
   ipamKind(request.conf) === "own" ? ownConfig(context, request) : agentIpamConfig(context.config, network, request);
 
-/** The leases lie in this agent's store, since only it can say when an address is free again. */
+/** The leases lie in this agent's store, whatever `dataDir` the request names, because the agent has to end them. */
 function ownConfig(context: AgentContext, { conf, owner, version, args }: CmdRequest): IpamConfig {
   const dataDir = dataDirOf(conf);
   if (resolve(dataDir) !== resolve(context.config.dataDir))

@@ -25,9 +25,9 @@ import type { Container } from "../datapath/datapath.ts";
 
 export type CmdVerb = "ADD" | "CHECK" | "DEL";
 
-/** One call of the `Cni` service, checked: what comes over the socket is trusted no more than a stranger's file. */
+/** One call of the `Cni` service, validated, because input from the socket is not trusted. */
 export interface CmdRequest {
-  /** Of the leases and the interface: with the sandbox's id, whichever of its containers asks. */
+  /** The owner of leases and interface: always with the sandbox's id, whichever of its containers asks. */
   readonly owner: Owner;
   readonly container: Container;
   /** CNI_ARGS as it came. */
@@ -41,8 +41,7 @@ export interface CmdRequest {
 const longestPathBytes = 4096;
 
 /**
- * Reads a request as strictly as its verb allows: DEL must always be able to finish, so it asks for
- * nothing but the owner.
+ * Reads a request as strictly as its verb allows: DEL must always be able to finish, so it needs only the owner.
  * @param dataPath says what CNI_NETNS can be: of a kernel bridge a path, of HNS one of three forms
  * @throws {CniError} codes 1, 4, 6, 7, as the plugin itself would answer
  */
@@ -96,7 +95,7 @@ function versionOf(conf: Fields, verb: CmdVerb): CniVersion {
 const invalid = (verb: CmdVerb, problem: string): CniError =>
   new CniError(CniCode.invalidEnvironment, `Cannot read the ${verb} request: ${problem}`);
 
-/** What the runtime asks for this pod, or what the configuration says for all; `undefined` where neither says anything. */
+/** The DNS settings of the runtime for this pod, else those of the configuration; `undefined` if there are none. */
 export function requestedDns(conf: Fields): CniDns | undefined {
   const sections = [conf.object("runtimeConfig")?.object("dns"), conf.object("dns")];
   return sections.map(parseDns).find((dns) => Object.values(dns).some((value) => value.length > 0));

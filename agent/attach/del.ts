@@ -8,9 +8,10 @@ import type { CmdRequest } from "./cmd-request.ts";
 
 /**
  * DEL: the interface goes, then the addresses may cool. "Is not there" is success; neither the network's configuration
- * nor a namespace is asked for. A workload container's end leaves its sandbox as it is. An agent that is killed over it has not answered, so the plugin makes the DEL durable.
+ * nor a namespace is asked for. The DEL of a workload container changes nothing. If the agent is killed meanwhile it
+ * has not answered, so the plugin makes the DEL durable.
  * @throws {CniError} code 104 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
- * no lease of ours is there to remember it by
+ * there is no lease of ours that would record it
  */
 export async function runDel(context: AgentContext, request: CmdRequest, call: CallContext): Promise<undefined> {
   const { owner, container } = request;
@@ -32,8 +33,8 @@ export async function runDel(context: AgentContext, request: CmdRequest, call: C
 }
 
 /**
- * A DEL that waited in a frozen agent until its plugin gave up, while the runtime added the same sandbox again, must not
- * end that new life.
+ * A DEL may have waited in a frozen agent until its plugin gave up and the runtime added the same sandbox again; it
+ * must not remove the new attachment.
  */
 function requireNotOvertaken(context: AgentContext, owner: Owner, { startedUptimeMs: began }: CallContext): void {
   if (began === undefined || (context.lastAddAt.get(ownerKey(owner)) ?? 0) <= began) return;

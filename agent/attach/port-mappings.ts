@@ -6,8 +6,8 @@ const maxPortMappings = 256;
 const lastPort = 65_535;
 
 /**
- * `runtimeConfig.portMappings` (capability `portMappings`), keys in any case: containerd writes `HostPort`. One without
- * a host port asks for nothing.
+ * `runtimeConfig.portMappings` (capability `portMappings`), keys in any case: containerd writes `HostPort`. Entries
+ * without a host port are ignored.
  * @throws {CniError} code 7 naming the entry, also for an address of the host: HNS maps a port on all of them
  */
 export function portMappingsOf(conf: Fields): readonly PortMapping[] {

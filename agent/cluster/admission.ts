@@ -26,23 +26,23 @@ import { isPodSubnet } from "../config/values.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { registryRetry } from "./registry-health.ts";
 
-/** A block, and who or what has it. */
+/** A block that nodes' subnets must not touch, and why. */
 export interface ReservedBlock {
   readonly cidr: Cidr;
   /** Completes `touches "10.96.0.0/16", …`. */
   readonly what: string;
 }
 
-/** What this node knows of the cluster without any record of another node. */
+/** What this node knows of the cluster from its own configuration. */
 export interface AdmissionPolicy {
   /**
-   * What nodes' subnets are cut from. A family that has none here may be anything that is not too large; one with an
-   * empty list no node has.
+   * The networks that nodes' subnets are cut from. Without an entry for a family any subnet of it that is not too large
+   * is allowed; with an empty list none is.
    */
   readonly networks: Readonly<Partial<Record<4 | 6, readonly ClusterBlock[]>>>;
-  /** Where no other node's pods can be. */
+  /** Blocks in which no other node's pods can be. */
   readonly occupied: readonly ReservedBlock[];
-  /** The networks that this node's own addresses are in. */
+  /** The networks of this node's own addresses. */
   readonly links: readonly Cidr[];
 }
 
@@ -53,7 +53,7 @@ export interface ClusterBlock {
   readonly nodePrefix?: number;
 }
 
-/** A packet for one of these is never for another node's pod; the rest of what the node sends there has to get where it should. */
+/** Blocks that are never another node's pods; a record that claimed them would divert this node's other traffic. */
 const special: readonly ReservedBlock[] = (
   [
     ["0.0.0.0/8", "addresses of no host"],
@@ -71,15 +71,17 @@ const special: readonly ReservedBlock[] = (
   return cidr === undefined ? [] : [{ cidr, what }];
 });
 
-/** A million addresses, or a site: where nobody has said what the cluster's networks are, one node has no more. */
+/**
+ * The largest subnet of a node if the cluster's networks are not configured: a million IPv4 addresses, or an IPv6 site.
+ */
 const shortestPrefix = { 4: 12, 6: 48 } as const;
 
-/** Why nothing may be sent where a record leads, whatever other nodes have; nothing where it may. */
+/** Answers why a record is refused, regardless of other nodes; nothing if it is accepted. */
 export type Admission = (node: ClusterNode) => string | undefined;
 
 /**
- * One rule for what a registry tells and for what was kept of it, since who writes a registry is not root on every node.
- * A record is judged once: of thousands one changes at a time.
+ * One rule for records from the registry and from the cache, because write access to a registry must not give root on
+ * every node. Results are cached by record: of thousands, one changes at a time.
  */
 export function admission(policy: AdmissionPolicy): Admission {
   const judged = new WeakMap<ClusterNode, { readonly is: string | undefined }>();
@@ -99,7 +101,7 @@ function wrongRecord({ addresses, subnets }: ClusterNode, policy: AdmissionPolic
 
 function wrongAddress(ip: Ip, { links }: AdmissionPolicy): string | undefined {
   if (!isNodeAddress(ip)) return `its address "${formatIp(ip)}" is no node's, wanted ${nodeAddressRule}`;
-  // What is sent there is for everybody on the link, and no route may lead by way of it.
+  // The network and broadcast addresses of the link are no node's.
   const link = links.find((cidr) => ip.family === 4 && cidr.prefix < 31 && contains(cidr, ip));
   const isEnd = link !== undefined && (sameIp(ip, firstOf(link)) || sameIp(ip, lastOf(link)));
   return isEnd ? `its address "${formatIp(ip)}" is of no host in "${networkText(link)}"` : undefined;
@@ -129,7 +131,7 @@ const listOf = (known: readonly ClusterBlock[]): string =>
 const networkText = (cidr: Cidr): string => formatCidr({ ip: firstOf(cidr), prefix: cidr.prefix });
 
 /**
- * What this node's configuration says of the cluster, for the judgement of other nodes' records.
+ * The policy that follows from this node's configuration.
  * @param links addresses of this node with the length of their network's prefix
  * @param servers addresses of the machines that keep the registry, as far as they are known
  */
@@ -142,7 +144,8 @@ export function admissionPolicyOf(
   const networks = { ...networksOf(config, self, 4), ...networksOf(config, self, 6) };
   const blocks = Object.values(networks).flat();
   const { file, cidrs = [] } = config.ovs?.services ?? {};
-  // Without services of ours the default block may be nobody's, and the pods' network around it.
+  // Without a file of services the default block counts only if it was configured, since the pods' network may contain
+  // it.
   const isSaid = (cidr: Cidr): boolean => file !== undefined || formatCidr(cidr) !== defaultServiceCidr;
   const service = cidrs.filter((cidr) => isSaid(cidr) || !blocks.some((block) => overlap(block.cidr, cidr)));
   const [, ...others] = config.networks;
@@ -152,16 +155,18 @@ export function admissionPolicyOf(
       subnets.map((cidr) => ({ cidr, what: `the subnet of this node's network "${name}"` })),
     ),
     ...servers.map((ip) => ({ cidr: hostBlock(ip), what: "where the registry is kept" })),
-    // Whoever has the cluster's networks within the link's has said so; its single addresses are nodes' all the same.
+    // A link that contains a configured cluster network is not reserved as a whole; its single addresses are.
     ...links
       .filter((cidr) => !blocks.some((block) => overlap(block.cidr, cidr)))
       .map((cidr) => ({ cidr, what: "the network that this node's own interface is in" })),
   ];
-  // What this node's own pods are in nobody has forbidden to others' pods.
+  // Blocks that contain this node's own pods are not reserved.
   return { networks, occupied: occupied.filter(({ cidr }) => !self.subnets.some((own) => overlap(own, cidr))), links };
 }
 
-/** As the registry leases them; else what the configuration says of the whole cluster, where this node's pods are in it. */
+/**
+ * The networks that the registry leases from; else the configured cluster networks, if this node's pods lie in them.
+ */
 function networksOf({ nodes, ovs }: AgentConfig, self: ClusterNode, family: Family): AdmissionPolicy["networks"] {
   const ofFamily = ({ cidr }: ClusterBlock): boolean => cidr.ip.family === family;
   const registry = nodes?.registry;
@@ -178,12 +183,13 @@ function networksOf({ nodes, ovs }: AgentConfig, self: ClusterNode, family: Fami
 /** `https://[fd00::1]:2379` has `fd00::1`. */
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : "");
 
-/** Those that need no look-up. */
+/** The hosts of URLs that are addresses and need no look-up. */
 export const literalAddresses = (urls: readonly string[]): readonly Ip[] =>
   urls.flatMap((url) => parseIp(hostOf(url)) ?? []);
 
 /**
- * The addresses of the names too: asked for again until all are known, since a node may start before its name server can be reached.
+ * Resolves host names too, and retries until all are known, because a node may start before it can reach its name
+ * server.
  * @throws what the signal was aborted with
  */
 export async function resolvedAddresses(

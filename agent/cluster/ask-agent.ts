@@ -5,13 +5,13 @@ import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import type { NodeListing, TenantListing } from "./listing.ts";
 import { nodeOfMessage } from "./node-text.ts";
 
-/** What the agent says, with the name of its node; or why it is not for the agent to say. */
+/** The agent's answer, or why the registry has to be asked directly. */
 export type Answer<T> = { readonly t: "agent"; readonly is: T } | { readonly t: "none"; readonly why: string };
 
-/** Longer than a registry may take, whose own deadline gives the better reason. */
+/** Longer than the registry's own deadline, whose error says more. */
 const answerMs = 15_000;
 
-/** @throws {CniError} 11, what the agent says of a registry that does not answer */
+/** @throws {CniError} 11, the agent's error for a registry that does not answer */
 export function nodesByAgent(
   socket: string,
   request: { readonly rights: boolean },

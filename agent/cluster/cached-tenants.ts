@@ -8,20 +8,19 @@ import { trustedVnids } from "./trusted-vnids.ts";
 
 type Vnids = ReadonlyMap<string, number>;
 
-/** A number and its confirmation, written at once, come on two ways. */
+/** A number and its confirmation are written together but arrive by two watches, so changes are gathered. */
 const gatherMs = 50;
 
 /**
- * The registry's tenants as far as this node trusts them, with what was last heard of them for the time when it cannot be
- * reached. A project's VNID changes by a person's word only, so what is known is as good as new, and better than what
- * nobody has confirmed.
+ * The registry's tenants that this node trusts, with a cache for when the registry cannot be reached. Only people
+ * change a project's VNID, so the cached one is valid, and is preferred to one that nobody has confirmed.
  */
 export class CachedTenants implements TenantRegistry, AsyncDisposable {
   readonly #registry: TenantRegistry;
   readonly #known: RegistryCache;
   readonly #log: RefusalLog;
   readonly #followed: Followed<Vnids>;
-  /** Absent where all that is told is a person's word. */
+  /** Absent if only people can write the registry's VNIDs. */
   readonly #confirmed: Followed<Vnids> | undefined;
   readonly #value: LiveValue<Vnids>;
   readonly #subscriptions = new DisposableStack();
@@ -39,7 +38,7 @@ export class CachedTenants implements TenantRegistry, AsyncDisposable {
     if (this.#confirmed !== undefined) this.#subscriptions.use(this.#confirmed.subscribe(() => this.#gather()));
   }
 
-  /** What of the registry does not count here, in sentences. */
+  /** Records that are not accepted here, a sentence for each. */
   get refusals(): readonly string[] {
     return this.#refused;
   }
@@ -62,7 +61,7 @@ export class CachedTenants implements TenantRegistry, AsyncDisposable {
     return this.#registry.assign(project, to);
   }
 
-  /** Ends with this object; what is handed out has nothing of its own to end. */
+  /** The source ends with this object, so disposing of the result does nothing. */
   follow(): Followed<Vnids> {
     const value = this.#value;
     return {
@@ -95,7 +94,7 @@ export class CachedTenants implements TenantRegistry, AsyncDisposable {
         ? { taken: told, refused: [] }
         : trustedVnids(told, this.#confirmed.current ?? new Map(), tenants);
     this.#refused = refused;
-    // What has been confirmed may only not have come yet.
+    // A confirmation may still be under way, so this is logged only after the first list of them.
     if (this.#confirmed?.current !== undefined) this.#log.tell(refused);
     if (isSame(taken, tenants)) return;
     this.#known.update({ tenants: taken });

@@ -3,11 +3,11 @@ import { type Cidr, contains, type Family, type Ip } from "../../shared/net/ip.t
 import type { AgentConfig } from "../config/agent-config.ts";
 import type { ClusterNode, TenantRegistry } from "./node-registry.ts";
 
-/** What a data path gets to know of the cluster that its node has joined. */
+/** The cluster that the node has joined, as a data path sees it. */
 export interface Cluster {
   /** This node, as the registry has it. */
   readonly self: ClusterNode;
-  /** Its addresses with the length of their network's prefix; without what no interface of the node has. */
+  /** Its addresses that an interface of the node has, with their network's prefix length. */
   readonly linkAddresses: readonly Cidr[];
   /** All other nodes by name. Never two with one address or with subnets that overlap. */
   readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
@@ -16,7 +16,7 @@ export interface Cluster {
 }
 
 /**
- * Another node's address of this family in a network that this node is in too: what is sent there needs no router.
+ * Another node's address of this family in a network of this node, which is reached without a router.
  * @param own this node's, with the length of their network's prefix
  */
 export const addressOnLink = (
@@ -25,7 +25,9 @@ export const addressOnLink = (
   family: Family,
 ): Ip | undefined => addresses.find((ip) => ip.family === family && own.some((network) => contains(network, ip)));
 
-/** What the registry leases nodes' subnets of, where it says so: that never changes with the nodes. */
+/**
+ * The networks that the registry leases nodes' subnets from, if they are configured; they do not change with the nodes.
+ */
 export function clusterNetworks({ nodes }: Pick<AgentConfig, "nodes">): readonly Cidr[] | undefined {
   const registry = nodes?.registry;
   return registry !== undefined && "networks" in registry ? registry.networks.map(({ cidr }) => cidr) : undefined;

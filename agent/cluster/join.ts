@@ -13,35 +13,38 @@ import { RegistryCache } from "./registry-cache.ts";
 import { registryRetry } from "./registry-health.ts";
 import { configuredAddresses, findOwnAddresses, nodeUid, type OwnAddresses } from "./this-node.ts";
 
-/** How long an answer of the registry may take: then a node that knows its subnet goes on with that, others say so. */
+/**
+ * How long an answer of the registry may take. After that a node with a cached subnet continues with it; others report
+ * that they wait.
+ */
 const patienceMs = 2000;
-/** How long it waits for the node's own addresses then: the agent starts before the network does. */
+/** How long it then waits for the node's own addresses, because the agent may start before the network. */
 const linksPatienceMs = 15_000;
 
 export interface JoinOptions {
   readonly config: AgentConfig;
   readonly nodes: NodesConfig;
   readonly registry: NodeRegistry;
-  /** Whether pods of this node hold addresses, and hold them outside of these subnets where some are given. */
+  /** Whether pods of this node hold addresses, or, with `outside`, addresses outside of these subnets. */
   podsStand(outside?: ClusterNode["subnets"]): boolean;
   /** The subnets of these addresses: of each family the one with the most of them. */
   podSubnets(): ClusterNode["subnets"];
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  /** Hears why the node has not joined yet. */
+  /** Called with the reason why the node has not joined yet. */
   waiting(reason: string): void;
 }
 
 export interface Joined {
   readonly membership: Membership;
-  /** With the subnets that the node has. */
+  /** The configuration with the node's subnets. */
   readonly config: AgentConfig;
 }
 
 /**
- * Registers this node, or, where the registry does not answer, takes what was last known of it; waits, as long as it has
- * to, where there is neither. Pods that stand with addresses of another subnet, as after a change of the registry, are
- * served with that one until they have gone: they could neither run nor be taken down without it.
+ * Registers this node, or, if the registry does not answer, uses the cached record; without either it waits. Running
+ * pods with addresses of another subnet, as after a change of the registry, keep that subnet until they have gone,
+ * because they need it to run and to be removed.
  * @throws {CniError} code 5 where the data directory cannot be used; what the signal was aborted with
  */
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
@@ -49,26 +52,26 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const uid = nodeUid(config.dataDir);
   const known = new RegistryCache(config.dataDir, identityOf(nodes.registry), logger);
   const linksUntilMs = performance.now() + linksPatienceMs;
-  // HNS looks for the node's card itself, and wants only the MAC of it here.
+  // HNS finds the node's adapter itself, and needs only its MAC here.
   const needsLinks = config.dataPath !== "hns" || nodes.mac === undefined;
   const linksMayMiss = (): boolean => !needsLinks || performance.now() > linksUntilMs;
   const ownRecord = (): Promise<Registration> => registrationOf(options, uid, linksMayMiss());
   const register = async (): Promise<ClusterNode> => {
     const own = await ownRecord();
-    // Pods that stand would be cut off from what the others are told of a new subnet.
+    // A new subnet would cut running pods off from the other nodes.
     const claims = known.state.self === undefined || !options.podsStand();
     return registry.register(own, claims, options.podSubnets());
   };
   const membership = async (self: ClusterNode, state: RegistrationState): Promise<Joined> => {
     const isOwn = state.t === "registered" || state.t === "known";
     const changed = withSubnets(isOwn ? config : withoutSubnets(config), self);
-    // What the registry says, where it is the one that says where the node is.
+    // The addresses in the registry's answer count, because some registries decide them.
     const own = await ownAddresses(self.addresses, linksMayMiss());
     if (needsLinks && own.linkAddresses.length === 0)
       logger.warn("no interface has the address by which the other nodes know this one", {
         addresses: self.addresses.map(formatIp),
       });
-    // From here on nothing fails or waits: a membership that nobody has would not be ended.
+    // From here on nothing may fail or wait, since nobody would end the membership.
     signal.throwIfAborted();
     const rest: MembershipOptions = { ...options, config: changed, self, own, known, register };
     return { config: changed, membership: new Membership(rest, state) };
@@ -83,7 +86,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const attempt = async (): Promise<Joined> => {
     const { refused } = known.state;
     const self = stillOurs(known.state.self, options);
-    // One that was taken out takes no other subnet while its pods stand, and is no member any more once they have gone.
+    // A released node claims no other subnet while its pods run, and is no member once they have gone.
     if (self !== undefined && refused !== undefined && options.podsStand())
       return membership(self, { t: "refused", is: refused });
     const before = refused === undefined ? self : undefined;
@@ -103,7 +106,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
       if (!options.podsStand()) throw answer;
       return membership(before, { t: "refused", is: answer.message });
     }
-    // What pods were given stays, whatever the registry says now.
+    // Running pods keep their addresses, whatever the registry says now.
     return options.podsStand(answer.subnets) ? keepPods(answer, before) : membership(answer, { t: "registered" });
   };
   const problem = new LogOnChange(logger);
@@ -115,23 +118,23 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   return retry(attempt, { ...registryRetry, signal, failed });
 }
 
-/** Nothing where pods have other addresses than that: the registry, or the configuration, was another one meanwhile. */
+/** Nothing if pods have other addresses, because the registry or the configuration was another one meanwhile. */
 const stillOurs = (self: ClusterNode | undefined, { podsStand }: JoinOptions): ClusterNode | undefined =>
   self === undefined || podsStand(self.subnets) ? undefined : self;
 
-/** What the node says of itself. @throws {CniError} as `ownAddresses` */
+/** The node's registration. @throws {CniError} as `ownAddresses` */
 async function registrationOf(
   { config, nodes }: JoinOptions,
   uid: string,
   linksMayMiss: boolean,
 ): Promise<Registration> {
-  // Without their interface the record would lose its MAC.
+  // Without its interface the record would lose its MAC.
   const { addresses, mac: found } = await ownAddresses(configuredAddresses(config), linksMayMiss);
   const mac = nodes.mac ?? found;
   return { name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) };
 }
 
-/** What is known stays known where only the ways to the registry change: etcd's members come and go. */
+/** Identifies a registry for the cache. Endpoints are left out, because etcd's members change. */
 function identityOf(registry: RegistryConfig): string {
   switch (registry.type) {
     case "static":
@@ -144,8 +147,8 @@ function identityOf(registry: RegistryConfig): string {
 }
 
 /**
- * The failure, where it fails.
- * @param late hears of an answer that takes long, and says whether to go on without it
+ * Answers the failure, if it fails.
+ * @param late called when the answer takes long; answers whether to continue without it
  */
 async function ask(
   register: () => Promise<ClusterNode>,
@@ -171,7 +174,7 @@ async function ownAddresses(wanted: readonly Ip[], accepted: boolean): Promise<O
 const otherSubnets = ({ subnets }: ClusterNode): string =>
   `pods of this node have addresses outside of ${subnets.map(formatCidr).join(", ")}, which the registry gives it`;
 
-/** The configuration as if it said nothing of the first network's subnets: what pods have is not its to say. */
+/** The configuration without the first network's subnets, because running pods' subnet takes precedence. */
 export function withoutSubnets(config: AgentConfig): AgentConfig {
   const [first, ...others] = config.networks;
   return first === undefined ? config : { ...config, networks: [{ ...first, subnets: [] }, ...others] };
@@ -179,7 +182,7 @@ export function withoutSubnets(config: AgentConfig): AgentConfig {
 
 /**
  * The configuration with the node's subnets on its first network.
- * @throws {CniError} code 7 where the two do not go together
+ * @throws {CniError} code 7 where the two contradict each other
  */
 export function withSubnets(config: AgentConfig, self: ClusterNode): AgentConfig {
   const [first, ...others] = config.networks;

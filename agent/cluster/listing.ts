@@ -8,14 +8,14 @@ import {
   type TenantRegistry,
 } from "./node-registry.ts";
 
-/** What a registry says when it is asked once, of its nodes. */
+/** The nodes of a registry, read once. */
 export interface NodeListing {
   /** The registry's, for people. */
   readonly name: string;
   /** Its own count of its states; absent where it has none. */
   readonly revision?: number;
   readonly nodes: readonly ListedNode[];
-  /** What whoever asked may do there, and no node has to; empty where that was not asked for. */
+  /** Permissions of the caller that no node needs; empty if they were not asked for. */
   readonly excessRights: readonly string[];
 }
 

@@ -15,9 +15,9 @@ import type { RegistryCache } from "./registry-cache.ts";
 import { registryRetry, type Trouble } from "./registry-health.ts";
 import type { OwnAddresses } from "./this-node.ts";
 
-/** Many nodes that come at once make one change: the data path's work for it is one piece. */
+/** Nodes that appear together are gathered into one change, so that the data path handles them at once. */
 const gatherMs = 50;
-/** A node that is no member, and has no pods, starts anew this long after; between two looks at its pods as well. */
+/** How long after its last pod a released node restarts; also the interval of checking for pods. */
 const leaveAfterMs = 2000;
 
 export interface MembershipOptions {
@@ -30,14 +30,14 @@ export interface MembershipOptions {
   readonly known: RegistryCache;
   /** Whether this node still has pods, whose addresses are of its subnet. */
   podsStand(): boolean;
-  /** Registers the node; what it answers is how the registry has it. */
+  /** Registers the node; answers the registry's record of it. */
   register(): Promise<ClusterNode>;
   readonly logger: Logger;
 }
 
 /**
- * Where `self` is from. `refused`: it is what pods still use, and no more the node's own, as the sentence says. `unconfirmed`:
- * it is what pods use, and this registry has not said yet whether it is the node's own.
+ * The origin of `self`. `refused`: running pods use it, but it is no longer the node's own, for the reason in the
+ * sentence. `unconfirmed`: running pods use it, and the registry has not yet confirmed that it is the node's own.
  */
 export type RegistrationState =
   | { readonly t: "registered" }
@@ -46,9 +46,9 @@ export type RegistrationState =
   | { readonly t: "unconfirmed"; readonly is: string };
 
 /**
- * This node as one of the cluster: it says that it lives, follows the others, and notices when the registry has its
- * record no more. Then no pod gets an address of a subnet that may be another node's by now; those that run are left alone,
- * and once they have gone only a new start can help.
+ * This node as a member of the cluster: it keeps its record alive, follows the other nodes, and notices when the
+ * registry has lost its record. Then no pod gets an address, because the subnet may belong to another node by now;
+ * running pods are left alone, and once they have gone the agent restarts to join again.
  */
 export class Membership implements Cluster, AsyncDisposable {
   readonly self: ClusterNode;
@@ -60,14 +60,14 @@ export class Membership implements Cluster, AsyncDisposable {
   readonly #log: RefusalLog;
   readonly #lost = Promise.withResolvers<string>();
   readonly #ended = new AbortController();
-  /** What other nodes' records are held against. */
+  /** The policy that other nodes' records are checked against. */
   #wrongOf: Admission;
   #refusedRecords: readonly string[] = [];
   readonly #resolving: Promise<void>;
   #alive: AsyncDisposable | undefined;
   #confirmed: boolean;
   #refused: string | undefined;
-  /** Until the registry has answered it knows nothing of this node, and what it has under its name says nothing. */
+  /** Until the registry has answered a registration, its record of this node's name means nothing. */
   #isUnconfirmed: boolean;
   #gathering: ReturnType<typeof setTimeout> | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
@@ -81,7 +81,7 @@ export class Membership implements Cluster, AsyncDisposable {
     this.#log = new RefusalLog(logger);
     this.#wrongOf = this.#admission(literalAddresses(registry.servers ?? []));
     this.#confirmed = state.t === "registered";
-    // What is known serves until the registry answers, which may be never.
+    // The cached peers are used until the registry answers.
     this.peers = new LiveValue(known.state.nodes.size === 0 ? undefined : this.#judged(known.state.nodes));
     if (state.t === "registered" || state.t === "known") known.join(self);
     if (state.t === "registered") this.#alive = registry.keepAlive(self);
@@ -101,12 +101,12 @@ export class Membership implements Cluster, AsyncDisposable {
     return this.#refused;
   }
 
-  /** Resolves, with a sentence, when only a new start helps. */
+  /** Resolves with a sentence when only a restart helps. */
   get lost(): Promise<string> {
     return this.#lost.promise;
   }
 
-  /** What of the registry this node does not take, a sentence for each. */
+  /** Records that this node does not accept, a sentence for each. */
   get refusals(): readonly string[] {
     return [...this.#refusedRecords, ...(this.tenants?.refusals ?? [])];
   }
@@ -151,14 +151,15 @@ export class Membership implements Cluster, AsyncDisposable {
     const { known } = this.#options;
     const record = nodes.get(this.self.name);
     this.#judge(record);
-    // A registry that has lost this node may have been replaced by an empty one, for all nodes at once.
+    // If this node's record is missing, the registry may have been replaced by an empty one, so the known peers are
+    // kept.
     const believed = record === undefined ? withForgotten(nodes, known.state.nodes) : nodes;
     const peers = this.#judged(believed);
     if (!sameMaps(this.peers.current, peers)) this.peers.set(peers);
     known.update({ nodes: peers });
   }
 
-  /** Of all nodes the peers. */
+  /** The peers among all nodes. */
   #judged(nodes: ReadonlyMap<string, ClusterNode>): ReadonlyMap<string, ClusterNode> {
     const { known } = this.#options;
     const before = known.state.admitted ? known.state.nodes : new Map<string, ClusterNode>();
@@ -173,7 +174,7 @@ export class Membership implements Cluster, AsyncDisposable {
     return admission(admissionPolicyOf(config, self, own.linkAddresses, servers));
   }
 
-  /** Whoever takes a node over has its rights in the registry. */
+  /** Warns of rights in the registry that an attacker on this node would gain. */
   async #warnOfRights(): Promise<void> {
     const { registry, logger } = this.#options;
     const rights = (await registry.excessRights?.()) ?? [];
@@ -181,7 +182,7 @@ export class Membership implements Cluster, AsyncDisposable {
       logger.warn("this node has more rights in the registry than a node needs", { rights });
   }
 
-  /** Nobody waits for names: the records of before are judged once more when they are known. */
+  /** Nothing waits for the look-ups: earlier records are checked again when they are done. */
   async #resolve(servers: readonly string[]): Promise<void> {
     const { logger } = this.#options;
     const { signal } = this.#ended;
@@ -193,7 +194,7 @@ export class Membership implements Cluster, AsyncDisposable {
     }
   }
 
-  /** What the registry says of this node itself. */
+  /** Handles the registry's record of this node. */
   #judge(record: ClusterNode | undefined): void {
     if (this.#isUnconfirmed) return;
     const problem = contradiction(this.self, record, this.#options.registry.name);
@@ -233,7 +234,7 @@ export class Membership implements Cluster, AsyncDisposable {
       );
   }
 
-  /** Started without the registry: makes sure, as soon as it answers, that it still has this node so. */
+  /** After a start without the registry: registers as soon as it answers, to confirm the node's record. */
   async #confirm(): Promise<void> {
     const { registry, logger, register } = this.#options;
     const { signal } = this.#ended;
@@ -246,7 +247,7 @@ export class Membership implements Cluster, AsyncDisposable {
       const message = this.#isUnconfirmed ? "waiting to join" : "going on with what was last known of the other nodes";
       problem.log(message, error.message, { code: error.code });
     };
-    // An answer that says no is an answer.
+    // A refusal is an answer too, and ends the retries.
     const asked = (): Promise<ClusterNode | CniError> =>
       register().catch((caught: unknown) => {
         if (caught instanceof CniError && saysNo(caught)) return caught;
@@ -268,10 +269,13 @@ export class Membership implements Cluster, AsyncDisposable {
   }
 }
 
-/** The registry was reached, and does not take the node: its name is another machine's, or there is no subnet for it. */
+/**
+ * Whether the registry answered and refuses the node: its name belongs to another machine, or there is no subnet for
+ * it.
+ */
 export const saysNo = ({ code }: CniError): boolean => code === CniCode.invalidConfig || code === CniCode.ipamFailure;
 
-/** With those that it has no more, unless one of their subnets is another's now. */
+/** Adds known nodes that the registry has lost, unless one of their subnets belongs to another node now. */
 function withForgotten(
   nodes: ReadonlyMap<string, ClusterNode>,
   before: ReadonlyMap<string, ClusterNode>,
@@ -285,14 +289,14 @@ function withForgotten(
 
 const textOf = (addresses: readonly Ip[]): string => addresses.map(formatIp).join(", ");
 
-/** Why the node's subnet is not its own by this record; nothing where it is. */
+/** Why, by this record, the node's subnet is not its own; nothing if it is. */
 export function contradiction(
   self: ClusterNode,
   record: ClusterNode | undefined,
   registry: string,
 ): string | undefined {
   if (record === undefined) return `${registry} has no node "${self.name}" any more`;
-  // Not every registry knows the uid of every node.
+  // Not every registry knows uids.
   if (record.uid !== "" && record.uid !== self.uid)
     return `${registry} has node "${self.name}" with the uid "${record.uid}", another machine at ${textOf(record.addresses)}`;
   const [now, before] = [record, self].map(({ subnets }) => subnets.map(formatCidr).sort().join(", "));

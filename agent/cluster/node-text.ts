@@ -5,7 +5,7 @@ import { defaulted, list, object, optional, required, type Schema, textThat } fr
 import { nodeAddress, nodeMac, nodeName, podSubnet } from "../config/values.ts";
 import type { ClusterNode, ListedNode, NodeState } from "./node-registry.ts";
 
-/** A node as it stands in files. */
+/** A node as it is written in files. */
 export interface NodeText {
   readonly name: string;
   readonly uid?: string;
@@ -25,7 +25,7 @@ export const nodeSchema: Schema<ClusterNode> = object({
   subnets: required(list(podSubnet, 1, 2), "of its pods, one per family at most"),
 });
 
-/** As a message has it, which the other end has checked. */
+/** From a message, which the other end has validated. */
 export function nodeOfText({ name, uid = "", addresses, mac, subnets }: NodeText): ClusterNode {
   const hardware = mac === undefined ? undefined : interfaceMac(mac);
   return {

@@ -3,7 +3,7 @@ import type { NodesConfig } from "../config/agent-config.ts";
 import type { NodeRegistry } from "./node-registry.ts";
 
 /**
- * The registry that the configuration names; only its code is loaded, and nothing is asked yet.
+ * The registry that the configuration names. Only its code is loaded, and no request is made yet.
  * @throws {CniError} code 7 where it cannot be used as it is configured
  */
 export async function openRegistry({ registry }: NodesConfig, logger: Logger): Promise<NodeRegistry> {

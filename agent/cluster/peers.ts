@@ -15,7 +15,7 @@ import type { ClusterNode } from "./node-registry.ts";
 
 type Nodes = ReadonlyMap<string, ClusterNode>;
 
-/** Of many records that are left out the first say enough. */
+/** Refused records that are logged; the first ones say enough. */
 const maxInLog = 10;
 
 export interface Peers {
@@ -25,11 +25,11 @@ export interface Peers {
 }
 
 /**
- * The other nodes, without those whose record no node may have here, and those that have what this one or another one has:
- * flows for both would contradict each other, and a subnet around ours would draw our pods' packets away. What a peer had
- * before stays its own; of what is new the registry's order decides. So nobody loses his place to a record that is made
- * later, whatever it claims. A node without address or subnet is none yet.
- * @param before those that were peers until now
+ * The other nodes, without records that the policy refuses and without those that conflict with this node or another
+ * one: flows for both would contradict each other, and a subnet around ours would divert our pods' packets. A peer
+ * keeps what it had before; new claims are decided by the registry's order. So no node loses its place to a later
+ * record, whatever it claims. A node without address or subnet does not count yet.
+ * @param before the present peers
  */
 export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, wrongOf: Admission): Peers {
   const others = [...nodes.values()].filter(
@@ -50,7 +50,7 @@ export function peersOf(self: ClusterNode, nodes: Nodes, before: Nodes, wrongOf:
 
 const leftOut = ({ name }: ClusterNode, is: string): string => `node "${name}" is left out: ${is}`;
 
-/** Says what has changed, and bounded. */
+/** Logs only changes, and a bounded number. */
 export class RefusalLog {
   #said = "";
   readonly #logger: Logger;
@@ -72,7 +72,7 @@ export class RefusalLog {
   };
 }
 
-/** A node that cannot have what it has, because another has it. */
+/** A node whose address or subnet conflicts with another's. */
 export interface Conflict {
   readonly node: ClusterNode;
   /** `"10.1.0.0/24", which overlaps with "10.1.0.0/16" of "node-1"` */
@@ -80,9 +80,9 @@ export interface Conflict {
 }
 
 /**
- * Addresses that two nodes have, subnets that overlap, and addresses in somebody's subnet: packets for one would go to the
- * other. Each address and each subnet is its own who had it before; what is new goes by the nodes' order. A node that
- * does not fit is named, and what is new of it stands in nobody's way.
+ * Finds addresses of two nodes, overlapping subnets, and node addresses within a subnet, because packets for one would
+ * go to the other. Each address and subnet belongs to the node that had it before; new ones go by the nodes' order. A
+ * conflicting node is reported, and its new claims do not count against others.
  * @param before nodes that do not contradict each other
  */
 export function conflictsAmong(nodes: Iterable<ClusterNode>, before: Nodes = new Map()): Conflict[] {
@@ -104,10 +104,10 @@ export function conflictsAmong(nodes: Iterable<ClusterNode>, before: Nodes = new
   });
 }
 
-/** What a node has: a subnet, or an address of its own. */
+/** A subnet or an address of a node. */
 interface Block {
   readonly cidr: Cidr;
-  /** Its first and last address as numbers: there are thousands, held against each other at every change. */
+  /** First and last address as numbers, since thousands of blocks are compared at every change. */
   readonly first: bigint;
   readonly last: bigint;
   readonly node: ClusterNode;
@@ -148,16 +148,16 @@ function takenIn(blocks: Readonly<Record<4 | 6, DisjointBlocks>>, block: Block):
 class DisjointBlocks {
   readonly #blocks: Block[] = [];
 
-  /** What of another node stands in the block's way. */
+  /** The block of another node that overlaps with this one. */
   taken(wanted: Block): Block | undefined {
     const next = this.#after(wanted);
-    // Whatever overlaps begins last before the block's end: blocks hold each other, or have nothing in common.
+    // CIDR blocks contain each other or are disjoint, so only the two neighbours can overlap.
     return [this.#blocks[next - 1], this.#blocks[next]].find(
       (block) => block !== undefined && block.node !== wanted.node && share(block, wanted),
     );
   }
 
-  /** One that is there already stays. */
+  /** A block that is there already stays. */
   add(block: Block): void {
     const next = this.#after(block);
     const last = this.#blocks[next - 1];

@@ -21,20 +21,20 @@ import { writeAtomically, writeAtomicallySlowly } from "../platform/atomic-file.
 import type { ClusterNode } from "./node-registry.ts";
 import { nodeSchema, textOfNode } from "./node-text.ts";
 
-/** What was last heard of the cluster. */
+/** The last known state of the cluster. */
 export interface CachedRegistry {
   /** This node as a member; absent where it never was one. */
   readonly self?: ClusterNode;
-  /** Why it is none any more, where that is so: its pods, which may still stand, have addresses of its subnets. */
+  /** Why it is no member any more, if so; its record stays, because running pods may still use its subnets. */
   readonly refused?: string;
   /** The other nodes. */
   readonly nodes: ReadonlyMap<string, ClusterNode>;
-  /** Whether they are peers, which do not contradict each other; else they are what the registry has told. */
+  /** Whether they were checked for conflicts; else they are the registry's unchecked records. */
   readonly admitted: boolean;
   readonly tenants: ReadonlyMap<string, number>;
 }
 
-/** Between two writes. A change that is lost with the process is heard of again from the registry. */
+/** The pause between two writes. A change that is lost with the process comes again from the registry. */
 const pauseMs = 1000;
 const fileVersion = 1;
 const ofNoUse = "what was known of the other nodes is of no use";
@@ -46,7 +46,7 @@ const vnids = opaque<Readonly<Record<string, number>>>("VNIDs by project", (valu
 const recordSchema = object({
   version: required(integer(fileVersion, fileVersion)),
   registry: required(anyText),
-  // Absent in files of releases that kept every record that they had heard of.
+  // Absent in files of earlier releases, which kept unchecked records.
   admitted: defaulted(boolean, false),
   self: optional(nodeSchema),
   refused: optional(anyText),
@@ -58,10 +58,10 @@ const pathIn = (dataDir: string): string => join(dataDir, "nodes.json");
 
 const anyNode = opaque("a node", () => undefined);
 
-/** For readers who have use for single nodes: one that is wrong keeps none of the others from them. */
+/** For readers of single nodes: an invalid one does not hide the others. */
 const nodesSchema = object({ self: optional(anyNode), nodes: required(list(anyNode, 0, 100_000)) });
 
-/** What the agent with this data directory knows of the cluster; nothing where that cannot be read. */
+/** The cached cluster of the agent with this data directory; nothing if it cannot be read. */
 export function readKnownNodes(
   dataDir: string,
 ): Pick<CachedRegistry, "self"> & { readonly nodes: readonly ClusterNode[] } {
@@ -76,7 +76,7 @@ export function readKnownNodes(
   return { ...(self === undefined ? {} : { self }), nodes: nodesOf(read.value.nodes) };
 }
 
-/** Keeps what is known of the cluster in the data directory, so that a node can go on without its registry. */
+/** Keeps the state of the cluster in the data directory, so that a node can work without its registry. */
 export class RegistryCache implements AsyncDisposable {
   readonly #path: string;
   readonly #registry: string;
@@ -90,7 +90,7 @@ export class RegistryCache implements AsyncDisposable {
   readonly #problem: LogOnChange;
 
   /**
-   * What is no such file, or is another registry's, counts as nothing known.
+   * An invalid file, or one of another registry, counts as empty.
    * @param registry tells it from others
    */
   constructor(dataDir: string, registry: string, logger: Logger) {
@@ -105,7 +105,7 @@ export class RegistryCache implements AsyncDisposable {
     return this.#state;
   }
 
-  /** Counts at once, and is on the disk a moment later. @param change peers; VNIDs that count */
+  /** Takes effect at once, and is written a moment later. @param change accepted peers or VNIDs */
   update(change: Partial<Pick<CachedRegistry, "nodes" | "tenants">>): void {
     const admitted = this.#state.admitted || change.nodes !== undefined;
     this.#state = { ...this.#state, ...change, admitted };
@@ -113,14 +113,17 @@ export class RegistryCache implements AsyncDisposable {
     this.#writing ??= this.#writeChanges();
   }
 
-  /** This node is a member. On the disk when it returns: its pods will have addresses out of its subnets. */
+  /** Records that this node is a member. Written before it returns, because pods will get addresses of its subnets. */
   join(self: ClusterNode): void {
     const { nodes, admitted, tenants } = this.#state;
     this.#state = { self, nodes, admitted, tenants };
     this.#writeNow();
   }
 
-  /** This node is no member any more. On the disk when it returns: a start that cannot ask does not take it for one. */
+  /**
+   * Records that this node is no longer a member. Written before it returns, so that a restart without the registry
+   * does not assume membership.
+   */
   leave(refused: string): void {
     this.#state = { ...this.#state, refused };
     this.#writeNow();
@@ -132,7 +135,7 @@ export class RegistryCache implements AsyncDisposable {
     if (this.#isChanged) this.#writeNow();
   }
 
-  /** One at a time, with pauses; until there is nothing new. */
+  /** Writes one version at a time, with pauses, until there is nothing new. */
   async #writeChanges(): Promise<void> {
     while (this.#isChanged && !this.#ended.signal.aborted) {
       this.#isChanged = false;
@@ -161,7 +164,7 @@ export class RegistryCache implements AsyncDisposable {
     this.#say("what is known of the other nodes cannot be kept", CniError.from(caught).message);
   }
 
-  /** @throws {Error} where it is longer than anything that is right */
+  /** @throws {Error} if it is longer than any valid content */
   #text(): string {
     const { self, refused, nodes, admitted, tenants } = this.#state;
     const text = JSON.stringify({
@@ -170,7 +173,7 @@ export class RegistryCache implements AsyncDisposable {
       admitted,
       ...(self === undefined ? {} : { self: textOfNode(self) }),
       ...(refused === undefined ? {} : { refused }),
-      // One that another reader than this one let through must not cost the others.
+      // A node that this schema refuses is left out, so that it does not make the whole file invalid.
       nodes: [...nodes.values()].map(textOfNode).filter((node) => validate(nodeSchema, node).t === "ok"),
       tenants: Object.fromEntries(tenants),
     });

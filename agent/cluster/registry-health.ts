@@ -1,7 +1,7 @@
 import type { BackoffTimes } from "../../shared/async/backoff.ts";
 import type { Logger } from "../../shared/log.ts";
 
-/** Between two attempts: half of each pause is random, since after an outage all nodes ask again. */
+/** Pauses between attempts; half of each is random, because after an outage all nodes ask again. */
 export const registryRetry: BackoffTimes = { firstMs: 100, longestMs: 2_000, jitter: 0.5 };
 
 /** Something that does not work with the registry now. */
@@ -15,8 +15,8 @@ export interface Trouble {
 }
 
 /**
- * What of a registry works and what does not, as those find it who talk with it: the node goes on with what it knows, and
- * somebody has to be told. Whoever fails says so in the log himself; that it works again is said here, once for all.
+ * What does not work with a registry, as reported by its users: the node continues with its cache, and people have to
+ * know. Each user logs its own failures; recovery is logged here, once for all.
  */
 export class RegistryHealth {
   readonly #registry: string;

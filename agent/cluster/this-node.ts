@@ -9,16 +9,16 @@ import { show } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { writeOnce } from "../platform/atomic-file.ts";
 
-/** Where this node is reached, and by which of its interfaces. */
+/** The addresses at which this node is reached, and their interface. */
 export interface OwnAddresses {
   readonly addresses: readonly Ip[];
   /** Absent where the interface has none, or no interface of the node has the addresses. */
   readonly mac?: string;
-  /** Of the addresses that an interface has, with the length of their network's prefix. */
+  /** Those of the addresses that an interface has, with their network's prefix length. */
   readonly linkAddresses: readonly Cidr[];
 }
 
-/** What the configuration says of them, if anything: on Windows HNS needs to know the address anyhow. */
+/** The configured addresses, if any; on Windows the HNS network has one. */
 export function configuredAddresses({ dataPath, networks, nodes }: AgentConfig): readonly Ip[] {
   const said = nodes?.addresses ?? [];
   const hns = dataPath === "hns" ? networks[0]?.hns : undefined;
@@ -26,9 +26,9 @@ export function configuredAddresses({ dataPath, networks, nodes }: AgentConfig):
 }
 
 /**
- * @param wanted what the configuration says, or what counts as said; empty: those of the interface that the default route
- * leads out by, which only Linux is asked for
- * @throws {CniError} code 11 where there is none, as on a node whose network is still to come
+ * @param wanted the configured addresses, if any; empty: those of the interface of the default route, which only works
+ * on Linux
+ * @throws {CniError} code 11 where there is none, as on a node whose network is not up yet
  */
 export async function findOwnAddresses(wanted: readonly Ip[]): Promise<OwnAddresses> {
   const held = isWindows ? heldOnWindows() : await heldOnLinux();
@@ -68,7 +68,7 @@ function heldOnWindows(): readonly Held[] {
   );
 }
 
-/** Asks the kernel, since `os` leaves out interfaces without carrier, such as a bridge whose switch is only starting. */
+/** Asks the kernel, because `os` omits interfaces without carrier, such as a bridge whose switch is starting. */
 async function heldOnLinux(): Promise<readonly Held[]> {
   const { Kernel, listAddresses, listLinks, readAddress, readLink } = await import("../protocols/netlink/mod.ts");
   using kernel = new Kernel();
@@ -111,7 +111,7 @@ const mainTable = 254;
 const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * What tells this machine from another one of the same name: made once, and kept in the data directory.
+ * A uid that tells this machine from another one of the same name: created once, and kept in the data directory.
  * @throws {CniError} code 5
  */
 export function nodeUid(dataDir: string): string {

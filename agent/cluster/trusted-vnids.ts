@@ -3,20 +3,20 @@ import { privilegedProject } from "./node-registry.ts";
 type Vnids = ReadonlyMap<string, number>;
 
 export interface TrustedVnids {
-  /** What this node goes by. */
+  /** The VNIDs that this node accepts. */
   readonly taken: Vnids;
-  /** Why it does not go by what else the registry says, a sentence for each project. */
+  /** Why it does not accept others of the registry, a sentence for each project. */
   readonly refused: readonly string[];
 }
 
 /**
- * Which VNIDs of a registry that every node may write count. A node allocates numbers, each for one project; only people
- * let projects share one, or make one global, and their word stands where nodes cannot write. So a number that nobody has
- * confirmed counts where it is as this node knew it, or where it is of a project that is new here, and of no other:
- * whoever overwrites one opens no project.
+ * Decides which VNIDs count in a registry that every node may write. Nodes allocate numbers for one project each; only
+ * people let projects share a number, or make one global, and they confirm it where nodes cannot write. So an
+ * unconfirmed number counts only if this node knew it already, or if its project is new here and no other project has
+ * the number. A node that overwrites a VNID gains no access to a project.
  * @param told by the registry, the oldest first
  * @param confirmed by people
- * @param known what this node went by until now; what the registry has lost it goes on with
+ * @param known the VNIDs accepted until now, which are kept if the registry has lost them
  */
 export function trustedVnids(told: Vnids, confirmed: Vnids, known: Vnids): TrustedVnids {
   const taken = meant(told, confirmed, known);
@@ -43,7 +43,10 @@ export function trustedVnids(told: Vnids, confirmed: Vnids, known: Vnids): Trust
   };
 }
 
-/** What people have confirmed. Who comes to a number that another keeps needs the confirmation of that one, too: a person has joined them. */
+/**
+ * The VNIDs that people have confirmed. A project that joins another one's number counts only if that one's number is
+ * confirmed too.
+ */
 function meant(told: Vnids, confirmed: Vnids, known: Vnids): Map<string, number> {
   const taken = new Map([...told].filter(([project, vnid]) => confirmed.get(project) === vnid));
   for (;;) {
@@ -53,7 +56,7 @@ function meant(told: Vnids, confirmed: Vnids, known: Vnids): Map<string, number>
       ([project, vnid]) => vnid !== 0 && known.get(project) !== vnid && kept.has(vnid),
     );
     if (unconfirmed.length === 0) return taken;
-    // One of these may have been about to leave a number to others.
+    // One of these projects may be about to leave its number to another.
     for (const [project] of unconfirmed) taken.delete(project);
   }
 }

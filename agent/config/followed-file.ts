@@ -14,22 +14,22 @@ export interface FollowedFileOptions<T> {
   readonly maxBytes: number;
   read(text: string): ReadDocument<T>;
   readonly logger: Logger;
-  /** Hears after each look at a file that is wrong what is, and `undefined` when it has been taken. */
+  /** Called after each check of a wrong file with its fault, and with `undefined` when the file was accepted. */
   told?(fault: string | undefined): void;
   /** Between two looks; absent: 250 ms. */
   readonly intervalMs?: number;
 }
 
-/** A look is one system call on a file that has not changed. */
+/** Checking an unchanged file takes one system call. */
 const defaultIntervalMs = 250;
-/** Of a text that is wrong from end to end, the first sentences say enough. */
+/** The number of faults that are logged; the first ones say enough. */
 const maxProblemsLogged = 10;
 
 /**
- * A file that others write and the agent follows. Looked at, not subscribed to: that also sees files that are replaced,
- * links that are turned (as the kubelet does) and network file systems. A changed file is read once it has held
- * still for one interval, since half of a YAML list is a YAML list too. One that is wrong, or gone, leaves the value
- * that was there, and a line in the log; so does one that others may change.
+ * A file that others write and the agent follows. It is polled, because notifications miss replaced files, switched
+ * links (as the kubelet's) and network file systems. A changed file is read once it has not changed for one interval,
+ * since half of a YAML list is valid YAML too. If the file is wrong, missing or writable by others, the old value stays
+ * and the reason is logged.
  */
 export class FollowedFile<T> implements Live<T>, AsyncDisposable {
   readonly #options: FollowedFileOptions<T>;
@@ -49,7 +49,7 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
     return this.#value.current;
   }
 
-  /** Why what is in the file now is not the value; nothing where it is. */
+  /** Why the file's present content is not the value; nothing if it is. */
   get fault(): string | undefined {
     return this.#said;
   }
@@ -78,10 +78,10 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
     try {
       const found = await stat(path, { bigint: true });
       const mark = `${found.dev}:${found.ino}:${found.size}:${found.mtimeNs}`;
-      // Where there is nothing to keep, half of it is better than none.
+      // Without an earlier value, an incomplete file is better than none.
       if (mark === this.#read || (mark !== before && before !== "first")) return mark;
       const isOpen = openToOthers(path);
-      // Tried again at each look: rights change without the file.
+      // Checked again each time, since rights change without the content.
       this.#read = isOpen === undefined ? mark : undefined;
       if (isOpen !== undefined) {
         this.#say([isOpen]);
@@ -103,13 +103,13 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
     }
   }
 
-  /** No more than was seen: what came since shows at the next look. */
+  /** Reads no more than the size that was seen; later changes are found by the next check. */
   async #text({ size, ...found }: BigIntStats): Promise<string | ReadDocument<never>> {
     const { path, maxBytes } = this.#options;
     const wrong = (is: string): ReadDocument<never> => ({ t: "wrong", problems: [`"${path}" ${is}`] });
     if ((Number(found.mode) & constants.S_IFMT) !== constants.S_IFREG) return wrong("is no file, wanted a regular one");
     if (size > maxBytes) return wrong(`has ${size} bytes, wanted ${maxBytes} at the most`);
-    // Should a pipe have taken its place since, nobody waits for its writer.
+    // Opened so that a named pipe in its place does not block.
     await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const bytes = new Uint8Array(Number(size));
     let length = 0;
@@ -121,7 +121,7 @@ export class FollowedFile<T> implements Live<T>, AsyncDisposable {
     return new TextDecoder().decode(bytes.subarray(0, length));
   }
 
-  /** The same again is said once. */
+  /** The same faults are logged only once. */
   #say(problems: readonly string[]): void {
     const text = problems.slice(0, maxProblemsLogged).join("; ");
     this.#options.told?.(text);

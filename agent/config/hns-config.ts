@@ -20,7 +20,7 @@ import { nodeVariable, nodeVariables } from "./nodes-config.ts";
 import type { WrittenOvs } from "./ovs-config.ts";
 import { parseBlock } from "./values.ts";
 
-/** Names of adapters, switches and NetNats: what PowerShell takes for more than a name is kept out. */
+/** Names of adapters, switches and NetNats, without characters that mean something to PowerShell. */
 const windowsName = (wanted: string, mayBeEmpty = false) =>
   textThat(wanted, (given) => (mayBeEmpty && given === "") || /^[A-Za-z0-9][A-Za-z0-9 ._()#-]{0,79}$/.test(given));
 
@@ -106,7 +106,7 @@ export const hnsSchema = object({
 
 export type WrittenHns = Infer<typeof hnsSchema>;
 
-/** What a network is for the Host Networking Service. */
+/** The settings of a network in the Host Networking Service. */
 export interface HnsConfig extends WrittenHns {
   readonly nodeAddress: NonNullable<WrittenHns["nodeAddress"]>;
   readonly ovsExtension: boolean;
@@ -114,14 +114,14 @@ export interface HnsConfig extends WrittenHns {
 
 const nodeAddressOf = ({ nodeAddress }: WrittenHns) => nodeAddress ?? parseAddress4(nodeVariable("address") ?? "");
 
-/** @param hasOverlay the switch's extension forwards */
+/** @param hasOverlay whether the switch's extension (Open vSwitch) forwards */
 export function toHns(written: WrittenHns, hasOverlay: boolean): HnsConfig {
   const nodeAddress = nodeAddressOf(written);
   assert(nodeAddress !== undefined, "the check lets no section without an address through");
   return { ...written, nodeAddress, ovsExtension: written.ovsExtension ?? hasOverlay };
 }
 
-/** Whatever the data path is: whether it is known where the node's own address comes from. @param at of the section */
+/** For every data path: checks that the node's own address is known. @param at of the section */
 export function checkNodeAddress(hns: WrittenHns, at: readonly (string | number)[], findings: Findings): void {
   if (nodeAddressOf(hns) !== undefined) return;
   const said = nodeVariable("address");
@@ -133,7 +133,7 @@ export function checkNodeAddress(hns: WrittenHns, at: readonly (string | number)
   );
 }
 
-/** What no single key shows. @param at of the section. @param blocks of the network's pods */
+/** Finds contradictions between keys. @param at path of the section. @param blocks the network's pod subnets */
 export function checkHns(
   hns: WrittenHns,
   at: readonly (string | number)[],
@@ -157,7 +157,7 @@ export function checkHns(
   });
 }
 
-/** What Open vSwitch has on Linux only, or takes from `hns` here. */
+/** Refuses keys of `ovs` that exist only on Linux, or whose value comes from `hns` here. */
 export function checkOverlay(hns: WrittenHns, ovs: WrittenOvs, findings: Findings): void {
   const own = ["networks", 0, "hns"];
   if (hns.type !== "Transparent") findings.add([...own, "type"], `"${hns.type}" beside "ovs", wanted "Transparent"`);

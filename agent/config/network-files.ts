@@ -6,12 +6,12 @@ import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
-/** What runtimes read, as their library has it. */
+/** The file names that runtimes read. */
 const isNetworkFile = (name: string): boolean => /\.(conf|conflist|json)$/.test(name);
 
 /**
- * Keys that nobody reads in files beside agent.yaml that say which addresses pods get: the runtime's configurations
- * with an `ipam` section of ours, and the networks' settings files. What cannot be read says so when it is used.
+ * Unknown keys in other files that decide about pods' addresses: the runtime's configurations with our `ipam` section,
+ * and the networks' settings files. Unreadable files are reported when they are used.
  */
 export async function strangeKeysBeside({ cni, dataDir, networks }: AgentConfig): Promise<readonly string[]> {
   const { unknownKeys, unknownKeysIn, unknownKeyText } = await loadUnknownKeys();

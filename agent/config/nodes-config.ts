@@ -16,12 +16,12 @@ import {
 import { isNodeName, nodeAddress, nodeMac, nodeName, nodeNameRule, path } from "./values.ts";
 
 /**
- * What the DaemonSets have the kubelet say of the node that a pod is on (the downward API), so that one agent.yaml serves
- * all nodes. Variables, not options: `kubectl exec` gives them to every command, and all commands read agent.yaml.
+ * Variables that the DaemonSets fill with the node's name and address (the downward API), so that one agent.yaml serves
+ * all nodes. They are variables and not options because `kubectl exec` passes them to every command.
  */
 export const nodeVariables = { name: "PIPETTE_NODE_NAME", address: "PIPETTE_NODE_ADDRESS" } as const;
 
-/** An empty one says nothing. */
+/** An empty variable counts as absent. */
 export const nodeVariable = (which: keyof typeof nodeVariables): string | undefined =>
   process.env[nodeVariables[which]] || undefined;
 
@@ -45,7 +45,7 @@ const clusterCidr = text('a network without host bits, such as "10.128.0.0/14"',
 
 const clusterNetwork = object({
   cidr: required(clusterCidr, "the network"),
-  // Two addresses of a block are no pod's, and the first of the others is the gateway's.
+  // Three addresses of a block are not for pods: the first, the last, and the gateway.
   hostBits: required(integer(2, 120), "of each node's subnet: 9 makes IPv4 subnets of 512 addresses (/23)"),
 });
 
@@ -106,7 +106,7 @@ export const nodesSchema = object({
 
 type WrittenNodes = Infer<typeof nodesSchema>;
 
-/** This node among the others. */
+/** The node's membership of a cluster. */
 export interface NodesConfig extends WrittenNodes {
   readonly name: string;
 }
@@ -121,7 +121,7 @@ function nameSource(): string {
   return said === undefined ? `the host name "${hostname()}"` : `"${said}" of ${nodeVariables.name}`;
 }
 
-/** What no single key shows. */
+/** Finds contradictions between keys. */
 export function checkNodes(nodes: WrittenNodes, findings: Findings): void {
   if (!isNodeName(nameOf(nodes)))
     findings.add(["nodes", "name"], `missing, and ${nameSource()} will not do for it, wanted ${nodeNameRule}`);
@@ -153,7 +153,7 @@ function checkEtcd({ endpoints, ca, cert, key, networks }: EtcdRegistryConfig, f
   networks.forEach(({ cidr, hostBits }, i) => {
     const cidrAt = [...at, "networks", i, "cidr"];
     const nodeBits = (cidr.ip.family === 4 ? 32 : 128) - cidr.prefix - hostBits;
-    // More could be neither listed nor followed.
+    // More nodes could be neither listed nor watched.
     if (nodeBits < 0 || nodeBits > 24)
       findings.add(
         [...at, "networks", i, "hostBits"],

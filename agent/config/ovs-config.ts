@@ -144,7 +144,7 @@ function managementBeside(database: string, bridge: string): string | undefined 
   return /^(unix:|\\\\)/.test(beside) ? `${beside}${bridge}.mgmt` : `unix:${beside}${bridge}.mgmt`;
 }
 
-/** What no single key shows. */
+/** Finds contradictions between keys. */
 export function checkOvs(ovs: WrittenOvs, bridge: string, findings: Findings): void {
   const { database, management, nodeAddresses, services, tenants, mode } = ovs;
   if (management === undefined && managementBeside(database, bridge) === undefined)

@@ -5,9 +5,9 @@ import { letsOthersIn, ownershipRule } from "../../shared/os/rights.ts";
 import type { AgentConfig } from "./agent-config.ts";
 
 /**
- * Whoever changes what agent.yaml says, or a file that it names, has root write files, run plugins and send pods' packets
- * where they like. So these have to be root's, with all links on the way and the directories that hold them. What is
- * above those is not looked at; on Windows permissions say it, which `pipette install` sets.
+ * Who can change agent.yaml, or a file that it names, can make root write files, run plugins and redirect pods'
+ * packets. So these files have to belong to root, with all links on the way and their directories. Directories above
+ * are not checked. On Windows `pipette install` sets the permissions instead.
  */
 
 /** `agent.yaml` itself, and the files that it names. */
@@ -21,8 +21,8 @@ export function filesOf(file: string, { nodes, ovs }: AgentConfig): readonly str
 }
 
 /**
- * What lets others change what root reads at `path`: `"/etc/pipette" can be written by others (mode 777), wanted …`, with
- * what to do; `undefined` where nothing does, where nothing is there, and for others than root, whose own risk it is.
+ * Why others can change what root reads at `path`: `"/etc/pipette" can be written by others (mode 777), wanted …`, with
+ * what to do; `undefined` if they cannot, if nothing is there, and for other users than root.
  */
 export function openToOthers(path: string): string | undefined {
   if (isWindows || process.geteuid?.() !== 0) return undefined;
@@ -35,14 +35,14 @@ export function openToOthers(path: string): string | undefined {
       name = resolve(dirname(name), readlinkSync(name));
     }
   } catch {
-    // Whoever reads it says why it cannot.
+    // The error is reported when the file is read.
   }
   return undefined;
 }
 
 /** @throws {Error} where its directory is not there */
 function openName(path: string, stat: Stats): string | undefined {
-  // The mode of a link means nothing.
+  // A link's own mode has no meaning.
   const itself = letsOthersIn(stat.isSymbolicLink() ? { uid: stat.uid, mode: 0 } : stat);
   if (itself !== undefined) return told(path, itself);
   const directory = dirname(path);
@@ -56,9 +56,9 @@ const maxLinks = 64;
 const sticky = 0o1000;
 
 /**
- * Whether others can put nothing in the place of what root has in this directory, although they may write to it: as in
- * /tmp; or where it is mounted so that nothing can be written, as the kubelet mounts ConfigMaps and Secrets, which are
- * directories of mode 777. On such a mount of a host's directory others may put files of theirs, whose owner is seen.
+ * Whether others cannot replace root's files in this directory although its mode lets them write: with the sticky bit,
+ * as /tmp, or on a read-only mount, as the kubelet mounts ConfigMaps and Secrets, whose directories have mode 777.
+ * Files that others add there by way of the host are recognised by their owner.
  */
 function keepsNames(directory: string, mode: number): boolean {
   if ((mode & sticky) !== 0) return true;
@@ -73,7 +73,7 @@ function keepsNames(directory: string, mode: number): boolean {
 const told = (path: string, is: string): string =>
   `"${path}" ${is}, wanted ${ownershipRule}: find out who has been there, then "chown root" and "chmod go-w" it`;
 
-/** A file that says who this node is, and that everybody on the node can read. */
+/** A secret file, such as the node's key, that everybody on the node can read. */
 export interface OpenSecret {
   readonly path: string;
   /** `"/etc/pipette/etcd.key" can be read by everybody (mode 644)`. */
@@ -82,7 +82,10 @@ export interface OpenSecret {
 
 const readableByAll = 0o004;
 
-/** Of the files that the configuration names; agent.yaml itself holds no secrets. On Windows permissions say it. */
+/**
+ * Checks the files that the configuration names; agent.yaml itself holds no secrets. Not needed on Windows, where
+ * permissions are set by `pipette install`.
+ */
 export function openSecrets({ nodes }: AgentConfig): readonly OpenSecret[] {
   if (isWindows || nodes === undefined) return [];
   const { registry } = nodes;

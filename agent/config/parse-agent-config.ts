@@ -16,7 +16,7 @@ export function parseAgentConfig(text: string, file: string): ParsedConfig {
   return read.t === "ok" ? { t: "ok", config: complete(read.value) } : read;
 }
 
-/** Fills in what depends on other keys, or on the node. */
+/** Fills in defaults that depend on other keys or on the node. */
 function complete({ networks, ovs, nodes, ...others }: WrittenConfig): AgentConfig {
   const ownOvs = ovsOf({ dataPath: others.dataPath, ovs });
   return {
@@ -33,10 +33,10 @@ function complete({ networks, ovs, nodes, ...others }: WrittenConfig): AgentConf
 const ovsOf = ({ dataPath, ovs }: { dataPath: string; ovs: WrittenConfig["ovs"] }) =>
   ovs ?? (dataPath === "ovs" ? defaultsOf(ovsSchema) : undefined);
 
-/** Of the first network: with Open vSwitch there is no other. */
+/** The bridge of the first network: with Open vSwitch there is only one. */
 const bridgeOf = ([first]: readonly WrittenNetwork[]): string => first?.bridge ?? "";
 
-/** Faults that no single key shows. */
+/** Finds contradictions between keys. */
 function checkTogether(config: WrittenConfig, findings: Findings): void {
   const { networks, dataPath, nodes, ovs, cni } = config;
   networks.forEach((network, i) => {
@@ -72,7 +72,7 @@ function checkNetwork(
   if (mtu !== undefined && mtu < 1280 && subnets.some(({ ip }) => ip.family === 6))
     findings.add([...at, "mtu"], `${mtu}, wanted at least 1280 for IPv6`);
   checkExclusions(network, at, findings);
-  // The registry gives a node the subnet of one network.
+  // The registry assigns a node the subnet of one network only.
   if (subnets.length === 0 && (!hasRegistry || earlier.length > 0))
     findings.add(
       at,
@@ -102,7 +102,7 @@ function checkExclusions(
   }
 }
 
-/** What only matters where HNS wires the pods: a file may hold the section for a node of the other system. */
+/** Checks that apply only with `dataPath: hns`: a file may hold the section for nodes of the other system. */
 function checkHnsNetwork(
   { hns, subnets }: WrittenNetwork,
   earlier: readonly WrittenNetwork[],

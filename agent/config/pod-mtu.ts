@@ -6,7 +6,10 @@ const overhead: Readonly<Record<TunnelType, number>> = { geneve: 50, vxlan: 50, 
 /** An outer header of IPv6 is this much longer. */
 const ipv6More = 20;
 
-/** What a pod may send at once, so that it fits the transport interface as it leaves the node. @param transport bytes */
+/**
+ * The MTU of pods, so that a packet still fits the transport interface with the tunnel's headers.
+ * @param transport bytes
+ */
 export function podMtu(
   transport: number,
   mode: TrafficMode,

@@ -8,8 +8,8 @@ import { filesOf, openToOthers } from "./own-files.ts";
 import { parseAgentConfig } from "./parse-agent-config.ts";
 
 /**
- * Reads the agent's configuration for a command; says what is wrong with it, line by line, where it answers nothing: also
- * where others may change it, or a file that it names.
+ * Reads the agent's configuration for a command. If it is invalid, or it or a file that it names can be changed by
+ * others, prints each fault and answers nothing.
  */
 export async function readConfig(file: string, io: TerminalIo): Promise<AgentConfig | undefined> {
   const config = await readText(file, io);
@@ -18,7 +18,7 @@ export async function readConfig(file: string, io: TerminalIo): Promise<AgentCon
   return open.length === 0 ? config : undefined;
 }
 
-/** The same for whoever only looks at the text, wherever it lies. */
+/** The same without checking who may change the file, for commands that only check its text. */
 export async function readText(file: string, io: TerminalIo): Promise<AgentConfig | undefined> {
   let text: string;
   try {
@@ -33,7 +33,7 @@ export async function readText(file: string, io: TerminalIo): Promise<AgentConfi
   return undefined;
 }
 
-/** What lets others change what the agent goes by. */
+/** Sentences about files that others can change. */
 export const openFiles = (file: string, config: AgentConfig): readonly string[] =>
   filesOf(file, config).flatMap((path) => openToOthers(path) ?? []);
 

@@ -11,15 +11,15 @@ import { runProgram } from "../platform/run-program.ts";
 type Plugin = Readonly<Record<string, unknown>>;
 
 /**
- * What runs after us where nobody says otherwise and the executables are there: without the first a pod's host ports are
- * dead, without the second its bandwidth annotations. In the order that both ask for.
+ * The plugins that run after ours by default if their executables exist: the first provides host ports, the second
+ * bandwidth annotations. In the order that both require.
  */
 const usualPlugins: readonly Plugin[] = [
   { type: "portmap", capabilities: { portMappings: true }, snat: true },
   { type: "bandwidth", capabilities: { bandwidth: true } },
 ];
 
-/** Where podman looks besides, and Debian has its plugins. */
+/** Further directories, in which podman searches and Debian installs plugins. */
 const otherDirectories: readonly string[] = isWindows
   ? []
   : ["/usr/local/libexec/cni", "/usr/libexec/cni", "/usr/local/lib/cni", "/usr/lib/cni"];
@@ -27,11 +27,11 @@ const otherDirectories: readonly string[] = isWindows
 /** The plugins to run after ours. */
 export interface Chain {
   readonly plugins: readonly Plugin[];
-  /** Of the specification, which runtimes may choose from. */
+  /** Versions of the specification that runtimes may choose from. */
   readonly versions: readonly CniVersion[];
-  /** Types of the usual ones that are not there. */
+  /** Default plugins that are missing. */
   readonly lacking: readonly string[];
-  /** Where they were looked for. */
+  /** The directory that was searched. */
   readonly directory: string;
 }
 
@@ -62,13 +62,13 @@ async function chained(
   return { plugins, versions: cniVersions ?? [least, ...(await known())], lacking: [], directory };
 }
 
-/** An answer takes milliseconds; one that hangs is not to keep the node from its network for long. */
+/** An answer takes milliseconds; a plugin that hangs must not delay the node's network for long. */
 const longestAnswerMs = 2_000;
 
 /**
- * The versions of the specification that all of these plugins say they know, ours among them. The runtime goes by one of
- * them for the whole list: where 1.1.0 is offered, a plugin that does not know it, such as Debian 12's portmap, fails
- * at each STATUS, and containerd 2 has a node that never gets ready.
+ * The versions of the specification that all of these plugins and ours support. The runtime uses one version for the
+ * whole list: if 1.1.0 were offered, a plugin without it, such as Debian 12's portmap, would fail each STATUS, and with
+ * containerd 2 the node would never become ready.
  * @param directory where their executables are; one that is not there, or says nothing, knows none
  */
 async function knownToAll(types: readonly string[], directory: string): Promise<readonly CniVersion[]> {
@@ -87,15 +87,15 @@ async function versionsKnownTo(executable: string): Promise<ReadonlySet<unknown>
     const versions = isObject(answer) ? answer["supportedVersions"] : undefined;
     return new Set(Array.isArray(versions) ? versions : []);
   } catch {
-    return new Set(); // It could not be started, or what it says is no JSON.
+    return new Set(); // It could not be started, or its answer is no JSON.
   }
 }
 
-/** Those of the usual ones that have these types. */
+/** The default plugins of these types. */
 export const usualOf = (types: readonly unknown[]): readonly Plugin[] =>
   usualPlugins.filter(({ type }) => types.includes(type));
 
-/** What pods go without, in words that continue "without …"; `undefined` where they go without nothing. */
+/** The missing functions, in words that continue "without …"; `undefined` if none is missing. */
 export function lackOf({ lacking, directory }: Chain): string | undefined {
   if (lacking.length === 0) return undefined;
   const what = lacking.map((type) => (type === "portmap" ? "host ports" : "bandwidth limits")).join(" and ");
@@ -103,7 +103,7 @@ export function lackOf({ lacking, directory }: Chain): string | undefined {
   return `pods' ${what}, as "${directory}" has no ${names}`;
 }
 
-/** Where a plugin's executable is: beside ours, where every runtime looks that finds us; elsewhere; nowhere. */
+/** Where a plugin's executable is: beside ours, where every runtime that finds ours looks; elsewhere; or nowhere. */
 export function whereIs(
   type: string,
   ours: readonly string[] = [pluginDirectory(), paths.cniBinDir],
@@ -116,8 +116,8 @@ export function whereIs(
 export const isBesideOurs = (path: string): boolean => isInstallation(dirname(path));
 
 /**
- * Where the runtime finds our plugin: where this executable lies if it has been installed there under both names, else
- * the usual place, as in a container, whose own root is no such directory.
+ * The directory in which the runtime finds our plugin: that of this executable if it is installed there under both
+ * names, else the default, as in a container.
  */
 export function pluginDirectory(): string {
   const own = dirname(process.execPath);

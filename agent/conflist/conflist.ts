@@ -6,7 +6,7 @@ import type { Chain } from "./chained-plugins.ts";
 
 /**
  * The network configuration list of `network` (specification 1.1.0, section 1). Newer runtimes choose from
- * `cniVersions`, older ones read `cniVersion` alone. A capability that is not declared never reaches us.
+ * `cniVersions`, older ones read `cniVersion` alone. The runtime only passes declared capabilities.
  * @param chain what runs after us, and the versions that all of it knows
  */
 export function conflistText(
@@ -32,7 +32,10 @@ export function conflistText(
   return `${JSON.stringify(list, null, 2)}\n`;
 }
 
-/** HNS maps a pod's ports itself; on a kernel bridge a plugin later in the list does, and each must be asked once. */
+/**
+ * HNS maps a pod's ports itself; elsewhere a plugin later in the list does, and only one of them may declare the
+ * capability.
+ */
 const capabilitiesOf = ({ dataPath }: AgentConfig): Record<string, true> => ({
   dns: true,
   ips: true,
@@ -46,10 +49,10 @@ export function conflistPath(config: AgentConfig): string | undefined {
   return config.cni.fileName === "" ? undefined : join(config.cni.confDir, config.cni.fileName);
 }
 
-/** What runtimes load from their directory. */
+/** The extensions of files that runtimes load. */
 const endings = [".conf", ".conflist", ".json"];
 
-/** Sentences about other plugins' files that a runtime would take before ours: it takes the first by name. */
+/** Sentences about other plugins' files that a runtime would use instead of ours, since it takes the first by name. */
 export async function foreignBefore(config: AgentConfig): Promise<readonly string[]> {
   const path = conflistPath(config);
   if (path === undefined) return [];

@@ -3,31 +3,31 @@ import { basename, dirname, join } from "node:path";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { conflistPath } from "./conflist.ts";
 
-/** Whoever writes a file beside its place is done within a second. */
+/** A temporary file is renamed within a second; an older one was left behind. */
 const writtenMs = 60_000;
 
-/** `X.PID.tmp` is about to become `X`; `X.PID.later.tmp` was, as earlier releases wrote what is long. */
+/** `X.PID.tmp` is about to become `X`; earlier releases wrote `X.PID.later.tmp` for large files. */
 const temporary = /\.(\d+)(?:\.later)?\.tmp$/;
 
 /**
- * Files beside those of the agent that nobody is going to finish: whoever wrote them was killed.
- * @param isOwn says of this process's own number whether it may still be at it; absent: it may
+ * Temporary files beside the agent's files whose writer was killed.
+ * @param isOwn whether a file with this process's own id may still be in use; default: yes
  */
 export function leftBehind(config: AgentConfig, nowMs: number, isOwn = true): readonly string[] {
   const conflist = conflistPath(config);
   const { dataDir } = config;
   const top = entriesOf(dataDir);
-  // Rooms of its own, such as that of endpoints' records; what is no directory has no entries.
+  // Subdirectories too, such as that of endpoints' records; a file has no entries.
   const own = [...top, ...top.flatMap(entriesOf)];
-  // In the runtime's directory the others' files are not ours.
+  // In the runtime's directory only files beside our own are considered.
   const beside = conflist === undefined ? [] : entriesOf(dirname(conflist));
   const all = [...own, ...beside.filter((path) => basename(path).startsWith(`${basename(conflist ?? "")}.`))];
   return [...new Set(all)].filter((path) => isLeft(path, nowMs, isOwn));
 }
 
 /**
- * Takes them away, at an agent's start: it is the only one with this data directory then, and has written nothing yet.
- * @returns what went
+ * Removes them at an agent's start, when it is the only process with this data directory and has written nothing yet.
+ * @returns the removed files
  */
 export function sweepLeftBehind(config: AgentConfig): readonly string[] {
   return leftBehind(config, Date.now(), false).filter((path) => {
@@ -35,7 +35,7 @@ export function sweepLeftBehind(config: AgentConfig): readonly string[] {
       rmSync(path);
       return true;
     } catch {
-      return false; // The doctor tells of it.
+      return false; // The doctor reports it.
     }
   });
 }
@@ -49,7 +49,7 @@ function isLeft(path: string, nowMs: number, isOwn: boolean): boolean {
   return nowMs - stat.mtimeMs > writtenMs || !isAlive(Number(pid));
 }
 
-/** As seen from here: a process of another container may look dead, which its file's age makes up for a little. */
+/** A process of another container may look dead from here, so the file's age counts as well. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -63,6 +63,6 @@ function entriesOf(directory: string): readonly string[] {
   try {
     return readdirSync(directory).map((name) => join(directory, name));
   } catch {
-    return []; // It is a file, or missing or closed, which is another check's to tell.
+    return []; // It is a file, missing or unreadable, which other checks report.
   }
 }

@@ -7,7 +7,7 @@ import type { AgentConfig } from "../config/agent-config.ts";
 import { whereIs } from "./chained-plugins.ts";
 import { conflistPath } from "./conflist.ts";
 
-/** Types of the plugins that a network configuration list names, ours aside; none where it cannot be read. */
+/** Types of the plugins in a network configuration list, except ours; none if it cannot be read. */
 export function chainedIn(conflist: string): readonly string[] {
   const plugins = keyOf(conflist, "plugins");
   if (!Array.isArray(plugins)) return [];
@@ -33,10 +33,10 @@ function keyOf(conflist: string, key: string): unknown {
 
 const noNetwork = "Cannot give a new pod its network: the plugin ";
 
-/** Whether it is one of `missingPlugins`, which the doctor finds itself and tells more of. */
+/** Whether it is one of `missingPlugins`, which the doctor finds itself with more detail. */
 export const isMissingPlugin = (problem: string): boolean => problem.startsWith(noNetwork);
 
-/** A sentence for each plugin of the runtime's list that is nowhere on this node: without it no new pod comes up. */
+/** A sentence for each plugin of the runtime's list that is missing on this node: without it every ADD fails. */
 export function missingPlugins(config: AgentConfig): readonly string[] {
   const path = conflistPath(config);
   const list = path === undefined ? undefined : readIfThere(path);

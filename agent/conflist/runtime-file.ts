@@ -5,7 +5,7 @@ import { chainOf, lackOf } from "./chained-plugins.ts";
 import { conflistPath, conflistText, foreignBefore } from "./conflist.ts";
 import { readIfThere } from "./listed-plugins.ts";
 
-/** The runtime's file, by which it knows our network: written when the node is ready, looked at when a person asks. */
+/** The network configuration file for the runtime: written when the node is ready, checked when a person asks. */
 export class RuntimeFile {
   readonly #logger: Logger;
   #written: { readonly config: AgentConfig; readonly path: string; readonly text: string } | undefined;
@@ -28,7 +28,7 @@ export class RuntimeFile {
     if (lack !== undefined) this.#logger.warn(`the network configuration is without ${lack}`);
   }
 
-  /** What others have made of it since, in sentences that end with what to do. */
+  /** Changes that others have made to it since, in sentences that end with what to do. */
   async troubles(): Promise<readonly string[]> {
     if (this.#written === undefined) return [];
     const { config, path, text } = this.#written;

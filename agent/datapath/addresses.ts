@@ -1,7 +1,7 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, contains, formatCidr, gatewayIn, type Ip, ipOf } from "../../shared/net/ip.ts";
 
-/** Means something inside of a host only, where services listen that trust it. */
+/** Valid only inside of a host, where services listen that trust it. */
 export const loopback = {
   4: { ip: ipOf(4, 0x7f00_0000n), prefix: 8 },
   6: { ip: ipOf(6, 1n), prefix: 128 },
@@ -12,13 +12,13 @@ export const multicast = {
   6: { ip: ipOf(6, 0xffn << 120n), prefix: 8 },
 } as const satisfies Record<4 | 6, Cidr>;
 
-/** To all on a link, whichever. */
+/** Broadcast to every host on the link. */
 export const broadcast: Cidr = { ip: ipOf(4, 0xffff_ffffn), prefix: 32 };
 
-/** Of one link, and of IPv6: each interface has one. */
+/** IPv6 link-local addresses; each interface has one. */
 export const linkLocal6: Cidr = { ip: ipOf(6, 0xfe80n << 112n), prefix: 10 };
 
-/** "None yet": never somebody to send to. */
+/** The unspecified address, which is never a destination. */
 export const unspecified6: Cidr = { ip: ipOf(6, 0n), prefix: 128 };
 
 /** The first address of the block, with the block's prefix length. */
@@ -33,7 +33,7 @@ export function gatewayAddress(subnet: Cidr): Cidr {
   return { ip, prefix: subnet.prefix };
 }
 
-/** The address that an interface makes itself of its MAC (RFC 4291, appendix A). */
+/** The link-local address that an interface derives from its MAC (RFC 4291, appendix A). */
 export function linkLocalOf(mac: string): Ip {
   const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n, f = 0n] = mac.split(":").map((pair) => BigInt(`0x${pair}`));
   const octets = [a ^ 2n, b, c, 0xffn, 0xfen, d, e, f];

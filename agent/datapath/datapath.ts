@@ -7,7 +7,7 @@ import type { AgentConfig } from "../config/agent-config.ts";
 /** The container that a call is about: the sandbox itself, or on Windows also one that shares its network. */
 export interface Container {
   readonly id: string;
-  /** CNI_NETNS as it came; empty where a DEL came without. */
+  /** CNI_NETNS as given; may be empty for a DEL. */
   readonly netns: string;
   readonly kind: ContainerKind;
 }
@@ -19,7 +19,7 @@ export interface PortMapping {
   readonly protocol: "tcp" | "udp";
 }
 
-/** What a sandbox gets: the request of one ADD with the addresses that IPAM gave. */
+/** The request of one ADD with the addresses from IPAM. */
 export interface AttachRequest {
   readonly owner: Owner;
   readonly container: Container;
@@ -32,11 +32,11 @@ export interface AttachRequest {
   readonly mtu?: number;
   /** Asked-for hardware address; absent: derived from the owner. */
   readonly mac?: string;
-  /** Only asked of a data path that makes them itself. */
+  /** Only for a data path that maps ports itself. */
   readonly portMappings?: readonly PortMapping[];
 }
 
-/** An interface of ours that stands on the node now, read back from the kernel (or HNS) alone. */
+/** An existing interface of ours, as read from the kernel (or HNS) alone. */
 export interface Attached {
   readonly owner: Owner;
   /** Name of the host's end. */
@@ -44,7 +44,7 @@ export interface Attached {
   readonly ownLease: boolean;
 }
 
-/** An interface that ought to stand, and was lost without a DEL. */
+/** An interface that was lost without a DEL. */
 export type Missing = Pick<Attached, "owner" | "ownLease">;
 
 /** Something that keeps the data path from working, for STATUS and diagnostics. */
@@ -54,17 +54,17 @@ export interface Problem {
   readonly message: string;
 }
 
-/** What a data path is made for. */
+/** What a data path needs from the agent. */
 export interface DataPathNeeds {
-  /** Its networks have their subnets, also where these come from a registry. */
+  /** The configuration with its networks' subnets, also if these come from a registry. */
   readonly config: AgentConfig;
   /** Where the node is one of many: `nodes` of the configuration. */
   readonly cluster?: Cluster;
-  /** Which pod an attachment is of, as its lease says it. */
+  /** The pod of an attachment, from its lease. */
   podOf(owner: Owner): Pod | undefined;
-  /** All of its addresses by our own allocator; none where that does not know all of them. */
+  /** All of the owner's addresses from our allocator; none if it does not know all of them. */
   leasedTo(owner: Owner): readonly Ip[];
-  /** Hears of interfaces that stand and that nobody wants any more: the janitor goes on with them. */
+  /** Called with interfaces that exist although their owner has left; the janitor removes them. */
   needsCleanup(owner: Owner): void;
 }
 
@@ -76,36 +76,40 @@ export interface DataPath extends AsyncDisposable {
   /** Sets up what the node needs (bridge, masquerade, forwarding). Repeatable; finishes what a killed call left half done. */
   start(): Promise<void>;
   /**
-   * Wires the sandbox and answers the whole result: host interfaces and the sandbox's own, the addresses pointing
-   * at the latter. The same request again gives the same answer and leaves what stands as it is. A workload container
-   * joins the interface of its sandbox.
-   * @throws {CniError} code 4 (namespace cannot be entered, or is the host's), 102 (an interface that is someone else's, kernel refusals)
+   * Wires the sandbox and answers the complete result: host interfaces and the sandbox's own, to which the addresses
+   * belong. The same request again gives the same answer and changes nothing. A workload container joins the interface
+   * of its sandbox.
+   * @throws {CniError} code 4 (namespace cannot be entered, or is the host's), 102 (an interface that is someone
+   * else's, kernel refusals)
    */
   attach(request: AttachRequest): Promise<CniResult>;
-  /** Unwires; "is not there" is success, a namespace is not needed. When it answers, the address may be given to another. */
+  /**
+   * Removes the attachment; a missing one is success, and no namespace is needed. After it has answered, the address
+   * may be given to another pod.
+   */
   detach(owner: Owner): Promise<void>;
   /**
-   * Compares what stands with `prevResult`: link, MAC, addresses, routes, bridge port.
+   * Compares the node's state with `prevResult`: link, MAC, addresses, routes, bridge port.
    * @param netns CNI_NETNS of the call
    * @throws {CniError} code 103 naming the first difference
    */
   check(owner: Owner, netns: string, prevResult: CniResult): Promise<void>;
   /** Every interface of ours, whatever its state. */
   list(): Promise<readonly Attached[]>;
-  /** The addresses out of its network's subnets that stand in the owner's sandbox; none where there is no interface of ours. */
+  /** The addresses of the network's subnets in the owner's sandbox; none if there is no interface of ours. */
   addresses(owner: Owner): Promise<readonly Cidr[]>;
   /**
-   * Addresses that stand on interfaces of others than `owner`, ours or not, as far as is known without a look: those
-   * without a lease must not be given out.
+   * Addresses on interfaces of others than `owner`, ours or not, as far as known without a query: they must not be
+   * given out, even without a lease.
    */
   addressesInUse(owner: Owner): readonly Ip[];
   /**
-   * What others have taken away, or a restart of theirs, as far as is known without a look. Absent where an interface is
-   * never lost alone: the kernel's go with their namespace.
+   * Lost interfaces, as far as known without a query. Absent for data paths whose interfaces are never lost alone,
+   * since the kernel's go with their namespace.
    */
   missing?(): readonly Missing[];
   /**
-   * Makes one of those again as it was, in its own sandbox, where that stands.
+   * Creates one of those again as it was, if its sandbox still exists.
    * @param addresses that the owner has now; absent: another IPAM plugin knows them
    * @returns whether there was anything to do
    */
@@ -113,14 +117,14 @@ export interface DataPath extends AsyncDisposable {
   /** What is wrong now; nothing when ADD can work. */
   problems(): Promise<readonly Problem[]>;
   /**
-   * What single pods or other nodes go without although ADD can work, in sentences. It looks at everything there is, so
-   * it is for people, who ask seldom, and not for a runtime that polls.
+   * What is missing for single pods or other nodes although ADD can work, in sentences. It checks everything, so it is
+   * for people, who ask seldom, and not for a runtime that polls.
    */
   degraded(): Promise<readonly string[]>;
   /**
-   * Looks soon after something may have changed that `problems` speaks of, damped as `ReconcileLoop` is. Absent where nobody
-   * says so.
-   * @param look asks for problems, and mends
+   * Calls `look` soon after a change that may concern `problems`, damped like `ReconcileLoop`. Absent if the data path
+   * gets no notice of changes.
+   * @param look checks for problems and repairs them
    */
   watch?(look: () => Promise<void>): AsyncDisposable;
 }

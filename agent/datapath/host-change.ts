@@ -1,6 +1,6 @@
 import { reasonOf } from "../../shared/reason.ts";
 
-/** What became of one thing on the node. */
+/** The outcome for one object on the node. */
 export interface HostChange {
   readonly step: string;
   readonly what: string;
@@ -10,8 +10,8 @@ export interface HostChange {
 }
 
 /**
- * One step of a clean-up, which keeps none of the others from being done.
- * @param work answers whether there was anything to be taken back
+ * One step of a clean-up, whose failure does not stop the others.
+ * @param work answers whether there was anything to undo
  */
 export async function attempt(step: string, what: string, work: () => boolean | Promise<boolean>): Promise<HostChange> {
   try {

@@ -13,9 +13,9 @@ export function digest(...parts: readonly string[]): Buffer {
 export const ownerParts = (owner: Owner): readonly string[] => [owner.network, owner.sandboxId, owner.ifname];
 
 /**
- * Name of the host's end: what a person would look for, then what keeps two of the same name apart. At most 15 bytes,
- * as Linux' interfaces and the ports of Open vSwitch have it. Without a pod (CNI_ARGS of another runtime) it starts with
- * the sandbox id.
+ * Name of the host end: a readable part, then a hash that distinguishes equal names. At most 15 bytes, as Linux'
+ * interfaces and the ports of Open vSwitch have it. Without a pod (CNI_ARGS of another runtime) it starts with the
+ * sandbox id.
  */
 export function hostIfname(owner: Owner, pod: Pod | undefined): string {
   const readable = (pod === undefined || pod.name === "" ? owner.sandboxId : pod.name)

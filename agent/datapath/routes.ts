@@ -18,7 +18,7 @@ export interface NodeRoute {
   readonly mac?: string;
 }
 
-/** A route that the system does not take, and what it says to that. */
+/** A route that the system refuses, and its reason. */
 export interface RefusedRoute {
   readonly route: NodeRoute;
   readonly why: string;

@@ -11,8 +11,8 @@ import { maxRecordBytes } from "../../shared/schema/mod.ts";
 const fileMode = 0o600;
 
 /**
- * Puts `text` at `path` so that a reader sees the old file or the new one, never a part. A file that is the same
- * already stays untouched: runtimes watch the directory and load again what changes.
+ * Writes `text` to `path` so that a reader sees the old file or the new one, never a part. An identical file is not
+ * written, because runtimes watch the directory and reload changed files.
  * @returns whether anything was written
  * @throws {CniError} code 5 naming the path
  */
@@ -22,13 +22,16 @@ export function writeAtomically(path: string, text: string): boolean {
   return true;
 }
 
-/** As `writeAtomically` for what a power cut may take, as it takes what the file is about. @throws {CniError} code 5 */
+/**
+ * As `writeAtomically`, without flushing to the disk, for files about things that a power cut ends too.
+ * @throws {CniError} code 5
+ */
 export function writeUnsynced(path: string, text: string): void {
   write(path, text, renameSync, false);
 }
 
 /**
- * Puts `text` at `path` for good, unless something is there: of several that try at once one succeeds.
+ * Writes `text` to `path` durably unless it exists; of several concurrent writers one succeeds.
  * @returns what is there then
  * @throws {CniError} code 5 naming the path
  */
@@ -37,7 +40,7 @@ export function writeOnce(path: string, text: string): string {
   if (present !== undefined) return present;
   write(path, text, (temporary) => {
     try {
-      // As a rename, but one that fails where something has come meanwhile.
+      // Like a rename, but it fails if the file has been created meanwhile.
       linkSync(temporary, path);
     } catch (caught) {
       if (!(caught instanceof Error && "code" in caught && caught.code === "EEXIST")) throw caught;
@@ -48,11 +51,11 @@ export function writeOnce(path: string, text: string): string {
 }
 
 /**
- * As `writeAtomically` for what is long and can wait: others are served while the disk works.
- * @param isWanted asked at the end; a text that something newer has overtaken is dropped
+ * As `writeAtomically` for large files that can wait: it does not block the process while the disk works.
+ * @param isWanted called at the end; a text that is outdated by then is dropped
  */
 export async function writeAtomicallySlowly(path: string, text: string, isWanted: () => boolean): Promise<void> {
-  // What a killed process leaves of it goes with the next start (`left-behind.ts`).
+  // The next start removes what a killed process leaves (`left-behind.ts`).
   const temporary = `${path}.later.${process.pid}.tmp`;
   try {
     {
@@ -96,7 +99,7 @@ function write(path: string, text: string, place: (temporary: string, path: stri
   }
 }
 
-/** Never what somebody has put there: one of an earlier process with this id goes first. */
+/** Creates the file and never opens an existing one; one of an earlier process with this id is removed first. */
 function openNew(temporary: string): number {
   unlinkIfThere(temporary);
   return openSync(temporary, "wx", fileMode);
@@ -109,7 +112,7 @@ function cannotWrite(path: string, cause: unknown): CniError {
   });
 }
 
-/** The name, too, must outlive a power cut. */
+/** The directory entry has to survive a power cut too. */
 function syncDirectory(directory: string): void {
   const fd = openSync(directory, "r");
   try {
@@ -131,6 +134,6 @@ function unlinkIfThere(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // It was never made, or the directory is gone: nothing is left either way.
+    // It was never created, or the directory has gone: nothing is left either way.
   }
 }

@@ -4,13 +4,13 @@ import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
 
 export interface ProgramOptions {
-  /** Then it is killed. */
+  /** After this the program is killed. */
   readonly deadlineMs: number;
-  /** For its stdin, which is empty otherwise. */
+  /** Input for its stdin; empty by default. */
   readonly input?: string;
-  /** Beside this process's own variables. */
+  /** Variables in addition to this process's own. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Of stdout and of stderr each; one that says more is killed. */
+  /** Bound of stdout and of stderr each; a program that writes more is killed. */
   readonly maxBytes?: number;
 }
 
@@ -18,7 +18,7 @@ export interface ProgramOptions {
 export interface ProgramEnded {
   readonly stdout: string;
   readonly stderr: string;
-  /** Where it did not end by itself with status 0: why, as `its exit status was 3`. Empty otherwise. */
+  /** Why it failed, such as `its exit status was 3`; empty if it ended by itself with status 0. */
   readonly failure: string;
   /** Absent where it was killed, or could not be started. */
   readonly status?: number;
@@ -28,20 +28,23 @@ export interface ProgramEnded {
 
 /** A command of the system, `nft` or PowerShell's: starting that and loading the Hyper-V module takes seconds on a busy node. */
 export const commandMs = 60_000;
-/** What such a command may say: the routes of a thousand nodes are a tenth of this. */
+/** The longest output of such a command: the routes of a thousand nodes are a tenth of this. */
 export const maxAnswerBytes = 4 * 1024 * 1024;
-/** A node that is out of something for a moment cannot start a process. Nothing has run then, so it may be tried again. */
+/**
+ * Attempts to start a process, which fails while a node is short of a resource; nothing has run then, so it may be
+ * repeated.
+ */
 const startTries = 4;
 const startAgainMs = 250;
-/** A killed process that sits in a driver's call stays until the driver answers; nobody waits for that. */
+/** How long to wait for a killed process: one that hangs in a driver stays until the driver answers. */
 const killGraceMs = 2000;
 
-/** Of the system's refusals to start a process those that may pass: no memory, no place in a table, busy. */
+/** Errors of starting a process that may be temporary: no memory, a full table, busy. */
 const passing = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ETXTBSY"]);
 
 /**
- * Runs a program of the system to its end, within a bound. By Bun's own means, which say why a process could not be
- * started, and where that is nobody's fault; `execa` stumbles over such a child. Never throws.
+ * Runs a program of the system to its end, within a bound. With Bun's own functions, which tell why a process could not
+ * be started; `execa` fails in that case. Never throws.
  */
 export async function runProgram(
   file: string,
@@ -79,10 +82,10 @@ function spawn(file: string, args: readonly string[], { input, env }: ProgramOpt
     stderr: "pipe",
     env: { ...process.env, ...env },
     windowsHide: true,
-    // Its own may be gone.
+    // This process's own working directory may be gone.
     ...(isWindows ? {} : { cwd: "/" }),
   });
-  // Written and closed by hand: what Bun is given to write itself stays open until its memory is looked through.
+  // Written and closed explicitly: Bun itself closes the pipe only at a garbage collection.
   if (input !== undefined) void feed(child, input);
   return child;
 }
@@ -92,7 +95,7 @@ async function feed({ stdin }: Child, input: string): Promise<void> {
     await stdin?.write(input);
     await stdin?.end();
   } catch {
-    // One who does not read all of it has its reasons, which its status tells.
+    // A program that does not read all input reports why by its status.
   }
 }
 
@@ -120,7 +123,7 @@ async function ended(child: Child, { deadlineMs, maxBytes = maxAnswerBytes }: Pr
   return { ...said, status, failure: status === 0 ? "" : `its exit status was ${status}` };
 }
 
-/** What comes out of one stream, up to a bound. */
+/** The output of one stream, up to a bound. */
 class Gathered {
   readonly #chunks: Uint8Array[] = [];
   readonly #maxBytes: number;

@@ -79,7 +79,7 @@ WantedBy=multi-user.target
 `;
 }
 
-/** What the service may do at all. */
+/** The unit's confinement. */
 const confinement = (writable: string): string => `NoNewPrivileges=yes
 # NET_ADMIN: links, addresses, routes, nftables. SYS_ADMIN: entering pods' namespaces. SYS_PTRACE and DAC_OVERRIDE:
 # namespaces that a runtime names by processes, and sockets of an Open vSwitch that runs as a user of its own.
@@ -110,19 +110,19 @@ LockPersonality=yes
 # below /proc/sys/net; PrivateNetwork= and PrivateUsers=, for the node's own network.
 `;
 
-/** What the unit has systemd make, and keep writable. */
+/** Directories that systemd creates for the unit and keeps writable. */
 const ownDirectories = ["/var/lib/pipette", "/run/pipette", "/var/run/pipette"];
 
-/** Where the agent writes besides. */
+/** Other directories that the agent writes to. */
 const writableBy = ({ confDir, dataDir, socket }: ServiceDefinition): readonly string[] =>
   [...new Set([confDir, dataDir, dirname(socket)])].filter((directory) => !ownDirectories.includes(directory));
 
-/** A word of a command line of systemd (systemd.service(5), systemd.unit(5)): `%` and `$` would stand for something. */
+/** A word of a command line of systemd (systemd.service(5), systemd.unit(5)); `%` and `$` are special and escaped. */
 function word(text: string): string {
   const escaped = text.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /^[\w/.:=%$@+-]+$/.test(escaped) ? escaped : `"${escaped.replace(/[\\"]|\p{Cc}/gu, quoted)}"`;
 }
 
-/** A line's end would end the assignment, and begin the next one. */
+/** A line end would end the assignment and begin another one. */
 const quoted = (char: string): string =>
   char === "\\" || char === '"' ? `\\${char}` : `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`;

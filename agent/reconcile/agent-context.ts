@@ -7,30 +7,32 @@ import type { AgentConfig } from "../config/agent-config.ts";
 import type { DataPath } from "../datapath/datapath.ts";
 import type { LivenessProbe } from "./liveness-probes.ts";
 
-/** What the verbs, the janitor and the services of one agent work with. */
+/** The parts of one agent that verbs, janitor and services use. */
 export interface AgentContext {
   readonly config: AgentConfig;
   readonly allocator: Allocator;
   readonly dataPath: DataPath;
-  /** By `ownerKey`: whatever changes an attachment holds it. */
+  /** By `ownerKey`; held by everything that changes an attachment. */
   readonly mutex: KeyedMutex;
   /**
-   * When the last ADD of each attachment began that stood at the start or was made since, by `ownerKey` (`uptimeMs`; 0
-   * where nobody said). It only ever decides what a *failed ADD* may take away, and which DEL came before that ADD.
+   * When the last ADD of each existing attachment began, by `ownerKey` (`uptimeMs`; 0 if unknown). It only decides what
+   * a *failed ADD* may remove, and which DEL came before that ADD.
    */
   readonly lastAddAt: Map<string, number>;
-  /** Interfaces that this agent could not take away, by `ownerKey`: the janitor goes on with them. A restart finds them again. */
+  /**
+   * Interfaces that this agent could not remove, by `ownerKey`, for the janitor. After a restart they are found again.
+   */
   readonly pendingCleanup: Map<string, Owner>;
-  /** Who is asked, beside the interfaces, before a lease is taken for nobody's. */
+  /** Asked, beside the interfaces, before a lease counts as abandoned. */
   readonly livenessProbes: readonly LivenessProbe[];
   readonly logger: Logger;
 }
 
-/** A container has one call at a time by the specification; a few more come from repeats after timeouts. */
+/** By the specification a container has one call at a time; repeats after timeouts add a few. */
 const maxQueuedCalls = 64;
 
 /**
- * That of an agent that serves before it has a data path: a node that joins a cluster may have to wait for its subnet.
+ * The context of an agent that serves before it has a data path, since a joining node may have to wait for its subnet.
  */
 export class StartingContext implements AgentContext {
   readonly allocator: Allocator;
@@ -49,12 +51,12 @@ export class StartingContext implements AgentContext {
     this.logger = logger;
   }
 
-  /** Its first network gets its subnets when the node has joined. */
+  /** The first network's subnets are filled in when the node has joined. */
   get config(): AgentConfig {
     return this.#config;
   }
 
-  /** @throws {CniError} code 11 before there is one: the agent knows of no interfaces then */
+  /** @throws {CniError} code 11 before the data path exists */
   get dataPath(): DataPath {
     if (this.#dataPath !== undefined) return this.#dataPath;
     throw new CniError(CniCode.tryAgainLater, "Cannot use the data path: the agent is still starting");

@@ -6,13 +6,13 @@ import type { AgentContext } from "./agent-context.ts";
 const firstPauseMs = 1_000;
 
 /**
- * Sets the data path up again where it has a problem: a bridge that somebody took down or away would keep STATUS
- * failing, and without ADDs nothing else would repair it. What cannot be repaired is tried again, later each time.
+ * Sets the data path up again when it has a problem: a bridge that was taken down or deleted would keep STATUS failing,
+ * and without ADDs nothing else would repair it. A failed repair is tried again after growing pauses.
  */
 export class DataPathRepair {
   readonly #context: Pick<AgentContext, "dataPath" | "logger">;
   readonly #backoff: Backoff;
-  /** Attempts since it last worked. */
+  /** Attempts since the data path last had no problem. */
   #times = 0;
   /** On the monotonic clock: a stepped clock must not stop it. */
   #notBeforeMs = 0;
@@ -28,7 +28,7 @@ export class DataPathRepair {
     this.#backoff = new Backoff({ firstMs: Math.min(intervalMs, firstPauseMs), longestMs });
   }
 
-  /** Looks, and repairs if it is time; whoever asks meanwhile waits for the same. Never throws. */
+  /** Checks, and repairs if it is time; concurrent callers share one run. Never throws. */
   run(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
@@ -54,7 +54,7 @@ export class DataPathRepair {
       this.#retryLater();
       logger.warn("repairing the data path", { problems: problems.map(({ message }) => message), times: this.#times });
       await dataPath.start();
-      // What has broken meanwhile is another matter.
+      // Problems that are new since then do not count as failed repairs.
       const left = new Set((await dataPath.problems()).map(({ message }) => message));
       if (problems.some(({ message }) => left.has(message))) return;
       this.#beginAnew();

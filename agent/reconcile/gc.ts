@@ -13,13 +13,13 @@ import { finishPendingDetach, pendingDetaches } from "./pending-detach.ts";
 import { keep, reconcileOwner } from "./reconcile-owner.ts";
 
 /**
- * GC: what the runtime does not list goes. Goes on after a failure and reports it (specification
- * 1.1.0, "GC"); the janitor tries again what failed.
+ * GC: removes attachments that the runtime does not list. Continues after a failure and reports it (specification
+ * 1.1.0, "GC"); the janitor tries again.
  */
 export async function collect(context: AgentContext, request: GcRequest, call: CallContext): Promise<Collected> {
   const { network } = request;
   const listed = listedIn(request);
-  // The list of a caller that has gone may be old: what has come since would be taken for a leftover.
+  // After the caller has gone its list may be old, and newer attachments would be taken for leftovers.
   if (call.signal.aborted) throw new CniError(CniCode.tryAgainLater, "Cannot run GC: its caller has gone");
   const valid = request.valid.map(({ containerId, ifname }) => ({ containerId, ifname }));
   const lastAddAt = new Map(context.lastAddAt);
@@ -55,7 +55,7 @@ export async function collect(context: AgentContext, request: GcRequest, call: C
   };
 }
 
-/** `ownerKey`s of the attachments that the runtime has. @throws {CniError} code 4 for names that are none */
+/** `ownerKey`s of the attachments that the runtime has. @throws {CniError} code 4 for invalid names */
 function listedIn({ network, valid }: GcRequest): ReadonlySet<string> {
   if (wrongNetworkName(network) !== undefined) throw wrong("network", network, networkNameRule);
   const listed = new Set<string>();
@@ -70,10 +70,10 @@ const wrong = (name: string, value: string, wanted: string): CniError =>
   new CniError(CniCode.invalidEnvironment, `Cannot read the GC request: "${name}" is ${show(value)}, wanted ${wanted}`);
 
 /**
- * Takes an interface away that has no lease, and that the runtime does not list or whose lease has ended. Answers
- * whether it did.
- * @param lastAddAt what `AgentContext.lastAddAt` had of it when it was found so: an ADD that has ended since has made an
- * interface of its own, also where another plugin keeps the address and no lease says so
+ * Removes an interface without a lease that the runtime does not list, or whose lease has ended. Answers whether it
+ * did.
+ * @param lastAddAt its entry in `AgentContext.lastAddAt` when it was found: if an ADD has ended since, the interface is
+ * a new one, also where another plugin keeps the address and no lease shows it
  */
 export async function removeUnclaimed(
   context: AgentContext,

@@ -184,3 +184,18 @@ test("what belongs to a vanished interface is taken away with it, such as a port
   await janitorWith(0).round();
   expect(seen).toEqual(["detach gone"]);
 });
+
+test("a pod that has got another address since keeps both", async () => {
+  const owner = ownerOf("more");
+  const both = parseIpamConfig({
+    conf: new Fields({ ipam: { ranges: [[{ subnet: "10.9.0.0/24" }], [{ subnet: "fd09::/64" }]] } }),
+    network: "pods",
+    version: "1.1.0",
+    args: "",
+  });
+  parts.allocator.allocate(owner, both, undefined, true);
+  const leases = parts.allocator.find(owner);
+  expect(await endInterfaceLost(parts, { owner, leases: leases.slice(0, 1) })).toBe(false);
+  expect(states("more")).toEqual(["allocated", "allocated"]);
+  expect(await endInterfaceLost(parts, { owner, leases })).toBe(true);
+});

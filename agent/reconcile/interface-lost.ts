@@ -8,15 +8,15 @@ import { hasInterface, keep, reconcileOwner } from "./reconcile-owner.ts";
 
 /**
  * Attachments of this boot whose interface has gone without a DEL. Some runtimes never send one: containerd drops a
- * sandbox whose network it could not make and could not take away either, because a plugin later in the list fails both
- * times, and makes the next one, which takes the next address. The namespace's end took the interface with it.
+ * sandbox whose ADD and DEL both failed, because of a plugin later in the list, and creates the next one with a new
+ * address. The interface went with the namespace.
  *
- * What never had an interface is never among them: a lease may be a program's or a person's own.
+ * Leases that never had an interface are excepted, since a program or a person may have taken them.
  */
 export class LostInterfaces {
   readonly #probes: readonly LivenessProbe[];
   readonly #graceMs: number;
-  /** Since when each interface is missing, on the monotonic clock. */
+  /** When each interface was first missing, on the monotonic clock. */
   readonly #missingSinceMs = new Map<string, number>();
 
   constructor(probes: readonly LivenessProbe[], graceMs: number) {
@@ -25,13 +25,14 @@ export class LostInterfaces {
   }
 
   /**
-   * Those that have been missing at every look for longer than the grace, and whose addresses no probe knows.
-   * @param wanted addresses are: then there is no grace. It only leaves DELs their time, and the log its quiet.
+   * Those whose interface has been missing at every check for longer than the grace, and whose addresses no probe
+   * knows.
+   * @param wanted addresses are needed now, so there is no grace, which only leaves time for DELs
    */
   async due(context: AgentContext, wanted = false): Promise<readonly AbandonedLeases[]> {
     const { allocator, mutex } = context;
     const standing = new Set((await context.dataPath.list()).map(({ owner }) => ownerKey(owner)));
-    // A call that is under way may be just about to make the interface, and nobody is to wait behind it for nothing.
+    // A running call may be about to create the interface, so a busy owner is skipped instead of waited for.
     const isAbsent = ({ owner }: Lease): boolean => !standing.has(ownerKey(owner)) && !mutex.isBusy(ownerKey(owner));
     const missing = allocatedLeases(
       context,
@@ -58,24 +59,24 @@ export async function endInterfaceLost(
     decide: async ({ leases }) => {
       const isSame = leases.every(({ generation }) => seen.some((lease) => lease.generation === generation));
       if (leases.length === 0 || !isSame || (await hasInterface(context, owner))) return keep;
-      // What belongs to the interface may stand still, such as a port of the switch.
+      // Other parts of the attachment may remain, such as a port of the switch.
       return { t: "detach" };
     },
   });
   return done !== undefined;
 }
 
-/** Interfaces that the data path misses and can make again, as nobody has sent a DEL for them. */
+/** Lost interfaces that the data path can create again and for which no DEL has come. */
 export function remakeableInterfaces(context: AgentContext): readonly Missing[] {
   const missing = context.dataPath.missing?.() ?? [];
   if (missing.length === 0) return missing;
   const leaving = new Set(pendingDetaches(context).map(ownerKey));
-  // A lease that another IPAM plugin keeps is held until a DEL says otherwise.
+  // An address of another IPAM plugin counts as held until a DEL comes.
   const isHeld = ({ owner, ownLease }: Missing): boolean => !ownLease || context.allocator.find(owner).length > 0;
   return missing.filter((one) => !leaving.has(ownerKey(one.owner)) && isHeld(one));
 }
 
-/** Has the data path make the interface again, if it is still missing. Answers whether it was. */
+/** Has the data path create the interface again if it is still missing. Answers whether it was. */
 export async function remakeInterface(context: AgentContext, missing: Missing): Promise<boolean> {
   const { owner, ownLease } = missing;
   const done = await reconcileOwner(context, {

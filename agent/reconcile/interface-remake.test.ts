@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
+import { remakeInterface } from "./interface-lost.ts";
 import { Janitor } from "./janitor.ts";
 
 let parts: PartsInMemory;
@@ -72,4 +73,21 @@ test("one that cannot be made again is tried later, and holds up no other", asyn
       return parts.dataPath.remade;
     })
     .toEqual(["b 10.9.0.3", "a 10.9.0.2"]);
+});
+
+test.each([
+  ["is released", () => parts.allocator.release(ownerOf("a"), "releasing")],
+  ["is made by others", () => parts.dataPath.lost.clear()],
+])("one that %s while the owner's mutex is waited for is left alone", async (_name, change) => {
+  parts.allocator.allocate(ownerOf("a"), parts.ipam);
+  lose("a");
+  const holding = Promise.withResolvers<void>();
+  const other = parts.mutex.run(ownerKey(ownerOf("a")), { what: "DEL" }, async () => {
+    await holding.promise;
+    change();
+  });
+  const remaking = remakeInterface(parts, { owner: ownerOf("a"), ownLease: true });
+  holding.resolve();
+  await other;
+  expect([await remaking, parts.dataPath.remade]).toEqual([false, []]);
 });

@@ -278,3 +278,34 @@ test("a lease of an earlier boot that has gone by itself before its turn is none
   await Promise.all([del, round]);
   expect(parts.lines.join()).not.toContain("tidied up");
 });
+
+describe("a janitor", () => {
+  test("repairs the data path when it is told to, and not any more once it has stopped", async () => {
+    parts.dataPath.wrong = [{ code: 51, message: "the bridge is down" }];
+    await janitor.repair();
+    expect(parts.dataPath.starts).toBe(1);
+    await janitor.stop();
+    parts.dataPath.wrong = [{ code: 51, message: "the rules are gone" }];
+    await janitor.repair();
+    expect(parts.dataPath.starts).toBe(1);
+  });
+
+  test("finishes some 250 in one round, so that it can be stopped, and the rest in the next", async () => {
+    for (let i = 0; i < 257; i++) parts.allocator.recordPendingDetach(ownerOf(`s${i}`));
+    await janitor.round();
+    expect(janitor.pendingDetaches()).toBe(1);
+    await janitor.round();
+    expect(janitor.pendingDetaches()).toBe(0);
+  });
+
+  test("that is stopped goes on with nobody else", async () => {
+    for (const id of ["a", "b"]) parts.allocator.recordPendingDetach(ownerOf(id));
+    let stopping: Promise<void> | undefined;
+    parts.dataPath.before = () => {
+      stopping ??= janitor.stop();
+    };
+    await janitor.round();
+    await stopping;
+    expect(janitor.pendingDetaches()).toBe(1);
+  });
+});

@@ -12,11 +12,11 @@ import { giveBackStale, staleLeases } from "./stale-leases.ts";
 
 export interface JanitorOptions {
   readonly intervalMs: number;
-  /** How long a lease of an earlier boot is left to its owner after the agent's start. */
+  /** How long after the agent's start a lease of an earlier boot is kept for its owner. */
   readonly staleGraceMs: number;
-  /** How long an interface that ended without a DEL is missed before its addresses are given back; absent: for ever. */
+  /** How long an interface may be missing without a DEL before its addresses are released; absent: for ever. */
   readonly interfaceLostGraceMs?: number;
-  /** Who is asked, beside the interfaces, before a lease is given back. */
+  /** Asked, beside the interfaces, before a lease is released. */
   readonly livenessProbes?: readonly LivenessProbe[];
 }
 
@@ -33,18 +33,17 @@ interface Work {
   readonly work: () => Promise<boolean>;
 }
 
-/** Even what fails again and again is tried this often. */
+/** The longest pause after repeated failures. */
 const longestPauseMs = 5 * 60_000;
 /** Owners that are named in one line of the log. */
 const maxInLog = 20;
-/** Of one round, so that stopping never waits long; the next round goes on. */
+/** Owners of one round, so that stopping never waits long; the next round continues. */
 const maxPerRound = 256;
 
 /**
- * Finishes what plugins could not: leases left in `releasing`, DELs of delegated attachments that are on record,
- * leases of an earlier boot that nobody claims, and of this one whose interface has gone; makes interfaces again that
- * were lost, and repairs the data path. It looks at the store again and again, because the plugin's processes write
- * there without asking the agent, and at once when it is told to.
+ * Finishes what plugins could not: leases in `releasing`, pending detaches of delegated attachments, unclaimed leases
+ * of an earlier boot, and leases whose interface has gone. It also recreates lost interfaces and repairs the data path.
+ * It checks the store periodically, because plugins write there without asking the agent, and at once when it is poked.
  */
 export class Janitor {
   readonly #context: AgentContext;
@@ -55,7 +54,7 @@ export class Janitor {
   readonly #startedAtMs = performance.now();
   readonly #failures = new Map<string, Failure>();
   #loop: ReconcileLoop | undefined;
-  /** When an ADD last found no address, on the monotonic clock, and whether that is still to be seen to. */
+  /** When an ADD last found no address, on the monotonic clock, and whether a round has handled that yet. */
   #wantedAtMs = Number.NEGATIVE_INFINITY;
   #isWanted = false;
   #stopped = false;
@@ -63,7 +62,7 @@ export class Janitor {
   constructor(context: AgentContext, options: JanitorOptions) {
     this.#context = context;
     this.#options = options;
-    // The data path may come later than its janitor.
+    // The data path may be created after the janitor.
     const interfaces = interfaceProbe({ list: () => context.dataPath.list() });
     this.#probes = [interfaces, ...(options.livenessProbes ?? [])];
     const { interfaceLostGraceMs } = options;
@@ -77,12 +76,14 @@ export class Janitor {
     this.#loop = new ReconcileLoop({ what: "the node", reconcile, logger, everyMs: this.#options.intervalMs });
   }
 
-  /** A round now, or right after the one that runs. */
+  /** Starts a round now, or right after the running one. */
   poke(): void {
     this.#loop?.trigger();
   }
 
-  /** An ADD has found no address: what is gone gives its addresses back without a grace. Once in an interval at most. */
+  /**
+   * An ADD has found no address: addresses of lost interfaces are released without a grace. At most once per interval.
+   */
   makeRoom(): void {
     const now = performance.now();
     if (now < this.#wantedAtMs + this.#options.intervalMs) return;
@@ -91,24 +92,26 @@ export class Janitor {
     this.poke();
   }
 
-  /** No round begins any more; waits for the one that runs. */
+  /** Begins no more rounds, and waits for the running one. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#loop?.[Symbol.asyncDispose]();
     await this.#repair.stop();
   }
 
-  /** The data path alone, now: somebody may have changed what it stands on. Never throws. */
+  /** Repairs only the data path, at once, because its environment may have changed. Never throws. */
   async repair(): Promise<void> {
     if (!this.#stopped) await this.#repair.run();
   }
 
-  /** How many attachments have left and are not finished. */
+  /** How many attachments have left and are not detached yet. */
   pendingDetaches(): number {
     return pendingDetaches(this.#context).length;
   }
 
-  /** One look at everything that may be due. Never throws: what fails is logged and comes again, later each time. */
+  /**
+   * One round over everything that may be due. Never throws: a failure is logged and tried again after growing pauses.
+   */
   async round(): Promise<void> {
     const context = this.#context;
     await this.#repair.run();
@@ -183,7 +186,7 @@ export class Janitor {
     return (await staleLeases(this.#context, this.#probes)).map(({ owner }) => owner);
   }
 
-  /** Before anything happens, so that it can be told afterwards why an address was free. */
+  /** Logged before anything is done, so that the log shows why an address became free. */
   #report(plan: string, owners: readonly Owner[]): void {
     if (owners.length === 0) return;
     this.#context.logger.warn(plan, {

@@ -5,11 +5,11 @@ import { formatIp } from "../../shared/net/ip.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import type { DataPath } from "../datapath/datapath.ts";
 
-/** Somebody who may know that the owner of a lease is still there, whatever the store says. */
+/** A source that may know that the owner of a lease still exists, whatever the store says. */
 export interface LivenessProbe {
   /** For the log. */
   readonly name: string;
-  /** A test for leases, by what can be seen now. It throws where nobody can be asked: then nothing is known. */
+  /** Answers a test for leases, by the present state. Throws if the state cannot be read. */
   probe(): Promise<(lease: Lease) => boolean>;
 }
 
@@ -25,7 +25,7 @@ export function interfaceProbe(dataPath: Pick<DataPath, "list">): LivenessProbe 
 }
 
 /**
- * Addresses that stand in a network namespace, whoever wired them.
+ * Knows the owners of addresses found in network namespaces, whoever configured them.
  * @param addresses every address there, as `formatIp` writes it
  */
 export function namespaceProbe(addresses: () => Promise<ReadonlySet<string>>): LivenessProbe {
@@ -38,14 +38,14 @@ export function namespaceProbe(addresses: () => Promise<ReadonlySet<string>>): L
   };
 }
 
-/** An owner whose leases may be given back, and these leases as they were seen. */
+/** An owner whose leases may be released, and these leases as they were read. */
 export interface AbandonedLeases {
   readonly owner: Owner;
   readonly leases: readonly Lease[];
 }
 
 /**
- * The owners of these leases that no probe knows. One that is known by one of its addresses keeps all of them.
+ * The owners of these leases that no probe knows. An owner that is known by one of its addresses keeps all of them.
  * @throws where a probe cannot be asked
  */
 export async function abandonedAmong(
@@ -62,8 +62,8 @@ export async function abandonedAmong(
 }
 
 /**
- * The allocated leases of the agent's networks that `is` takes. A page at a time: programs may have taken a million
- * through the service, and the janitor looks every few seconds.
+ * The allocated leases of the agent's networks that `is` accepts, read a page at a time: programs may have taken a
+ * million through the service, and the janitor asks every few seconds.
  */
 export function allocatedLeases(
   { allocator, config }: { readonly allocator: Allocator; readonly config: AgentConfig },

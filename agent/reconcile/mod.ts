@@ -1,6 +1,6 @@
 /**
- * What the node should have against what it has: the plan of a start, the loop that goes on with it, GC, and the one way
- * in which anything beside ADD, CHECK and DEL changes an attachment (`reconcile-owner.ts`).
+ * Reconciles the node's attachments with the store: the plan at the start, the janitor's loop, GC, and the one way in
+ * which anything other than ADD, CHECK and DEL changes an attachment (`reconcile-owner.ts`).
  */
 export { type AgentContext, StartingContext } from "./agent-context.ts";
 export { collect } from "./gc.ts";

@@ -3,10 +3,10 @@ import type { Owner } from "../../shared/cni/types.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { type Decision, keep, type OwnerRecord, reconcileOwner } from "./reconcile-owner.ts";
 
-/** How long to wait for a call of the same container; the janitor comes back later. */
+/** How long to wait for a call of the same container; the janitor tries again later. */
 const maxWaitMs = 5_000;
 
-/** Every owner that has left and is not finished: with a `releasing` lease, a DEL on record, or an interface to clean up. */
+/** Every owner whose detach is unfinished: with a `releasing` lease, a recorded DEL, or an interface to clean up. */
 export function pendingDetaches(
   { allocator, pendingCleanup }: Pick<AgentContext, "allocator" | "pendingCleanup">,
   network?: string,
@@ -24,8 +24,8 @@ export function pendingDetaches(
 }
 
 /**
- * Ends what an owner's DEL, or a plugin that gave up, left undone: interface away, addresses to cool. A sandbox that was
- * added again meanwhile keeps its interface. Answers whether anything was finished.
+ * Finishes what an owner's DEL, or a plugin that gave up, left undone: removes the interface and lets the addresses
+ * cool. A sandbox that was added again meanwhile keeps its interface. Answers whether anything was done.
  */
 export async function finishPendingDetach(context: AgentContext, owner: Owner): Promise<boolean> {
   const what = `tidying up after "${owner.sandboxId}"`;
@@ -33,8 +33,8 @@ export async function finishPendingDetach(context: AgentContext, owner: Owner): 
 }
 
 function decide({ leases, releasing, hasPendingDetach, needsCleanup, lastAddAt }: OwnerRecord): Decision {
-  // A DEL that is on record came after the last ADD, which would have struck it off. A lease that is still held is one
-  // that the agent gave out itself.
+  // A recorded DEL came after the last ADD, which would have deleted the record. A lease that is still held was
+  // allocated by the agent itself.
   if (hasPendingDetach) return { t: "detach", first: "release" };
   // Once the new wiring stands, nothing uses the earlier addresses any more.
   if (leases.length > 0) return { t: "added again", cool: lastAddAt === undefined ? [] : releasing };

@@ -68,3 +68,22 @@ test("an attachment that was added again keeps its interface, and nothing else w
   expect(await carryOut({ t: "added again", cool: [] })).toBeUndefined();
   expect(summary()).toEqual([["allocated"], ["a"], 1, 0]);
 });
+
+test.each([
+  ["made", true, 7],
+  ["not missing any more", false, undefined],
+])("an interface that is %s again counts so", async (_name, isMade, since) => {
+  parts.lastAddAt.delete(key);
+  if (since !== undefined) parts.lastAddAt.set(key, since);
+  parts.dataPath.remake = async () => isMade;
+  const decision: Decision = { t: "remake", missing: { owner, ownLease: true }, addresses: undefined };
+  expect(await carryOut(decision)).toBe(isMade ? decision : undefined);
+  expect(parts.lastAddAt.get(key)).toBe(since);
+});
+
+test("an interface that the agent knew nothing of is attached from the boot on, once it is made again", async () => {
+  parts.lastAddAt.delete(key);
+  parts.dataPath.remake = async () => true;
+  await carryOut({ t: "remake", missing: { owner, ownLease: true }, addresses: [] });
+  expect(parts.lastAddAt.get(key)).toBe(0);
+});

@@ -7,37 +7,37 @@ import type { Attached, Missing } from "../datapath/datapath.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { restoreLeases } from "./restore.ts";
 
-/** What is on record of one owner, read while nobody else works on it. */
+/** The records of one owner, read while its mutex is held. */
 export interface OwnerRecord {
   /** Its allocated leases. */
   readonly leases: readonly Lease[];
-  /** Its leases that wait for the interface to go. */
+  /** Its leases that wait until the interface is removed. */
   readonly releasing: readonly Lease[];
-  /** A DEL that this agent has not heard, of an attachment that has no lease to remember it by. */
+  /** A DEL that did not reach this agent, of an attachment without a lease of ours. */
   readonly hasPendingDetach: boolean;
-  /** An interface that this agent could not take away, or was about to. */
+  /** An interface that this agent could not remove, or was about to remove. */
   readonly needsCleanup: boolean;
   /** When its last ADD began, as `AgentContext.lastAddAt` has it; absent where it is not attached. */
   readonly lastAddAt: number | undefined;
 }
 
-/** What is to become of one owner's attachment. */
+/** What to do with one owner's attachment. */
 export type Decision =
-  /** It is as it should be, or somebody else's turn. */
+  /** Nothing: it is as it should be, or another part handles it. */
   | { readonly t: "keep" }
   /**
-   * The interface goes, then the addresses cool. `first` says what keeps this from being forgotten where the data path
-   * refuses: the leases become `releasing`, or, where there are none, the agent remembers the interface; absent: it
-   * is on record already, or will be noticed again.
+   * Removes the interface, then lets the addresses cool. `first` says how this is recorded in case the data path fails:
+   * the leases become `releasing`, or, without leases, the agent remembers the interface; absent: it is recorded
+   * already, or will be found again.
    */
   | { readonly t: "detach"; readonly first?: "release" | "remember" }
   /** The addresses cool; no interface uses them. */
   | { readonly t: "cool" }
-  /** The sandbox was added again: its interface stays, and what its earlier life had left cools. */
+  /** The sandbox was added again: its interface stays, and the leases of the earlier attachment cool. */
   | { readonly t: "added again"; readonly cool: readonly Lease[] }
   /** The data path makes the interface again. @see DataPath.remake */
   | { readonly t: "remake"; readonly missing: Missing; readonly addresses: readonly Ip[] | undefined }
-  /** The interface gets its lost leases back. */
+  /** Restores the lost leases of the interface. */
   | {
       readonly t: "restore";
       readonly attached: Attached;
@@ -51,16 +51,19 @@ export interface ReconcileOwnerOptions<D extends Decision> {
   readonly owner: Owner;
   /** For messages: `giving back "<sandbox>"`. */
   readonly what: string;
-  /** How long it waits for calls of the same owner; absent: as long as they take. */
+  /** How long to wait for calls of the same owner; absent: without a bound. */
   readonly timeoutMs?: number;
-  /** Looks, and changes nothing. What it was asked for may be long over: only the record as it is now counts. */
+  /**
+   * Decides without changing anything. The reason for the request may be gone by now, so only the present record
+   * counts.
+   */
   decide(now: OwnerRecord): D | Promise<D>;
 }
 
 /**
- * The one way in which anything beside ADD, CHECK and DEL changes an attachment: waits for the owner's mutex, reads its
- * record anew, decides by that, and does what was decided.
- * @returns the decision; `undefined` where nothing was to be done, or could be
+ * The one way in which anything other than ADD, CHECK and DEL changes an attachment: waits for the owner's mutex, reads
+ * its record again, decides by that, and carries the decision out.
+ * @returns the decision; `undefined` if nothing had to be done, or could be
  * @throws {CniError} as the mutex and the data path do
  */
 export function reconcileOwner<D extends Decision>(

@@ -3,7 +3,7 @@ import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Attached } from "../datapath/datapath.ts";
 
-/** What is known of a node at the agent's start. An interface's namespace lives as long as the interface does. */
+/** The state of a node at the agent's start. As long as an interface exists, so does its namespace. */
 export interface ObservedNode {
   /** Of every network, in every state. */
   readonly leases: readonly Lease[];
@@ -15,23 +15,25 @@ export interface ObservedNode {
 }
 
 export interface ReconcilePlan {
-  /** Right as they are. */
+  /** Interfaces that are right as they are. */
   readonly adopt: readonly Attached[];
-  /** Owners that have left: their interface goes, their addresses cool. */
+  /** Owners that have left: their interface is removed, their addresses cool. */
   readonly finish: readonly Owner[];
-  /** Interfaces of ours whose owner has left: its lease cools. */
+  /** Interfaces of ours whose owner has left: its lease is cooling. */
   readonly orphans: readonly Attached[];
-  /** Interfaces of ours of which the store knows nothing: a pod that lives must not lose its network because a lease was lost. */
+  /**
+   * Interfaces of ours without a lease in the store: a running pod must not lose its network because a lease was lost.
+   */
   readonly restore: readonly Attached[];
-  /** Interfaces that are left alone, with the reason, because nobody can be sure. */
+  /** Interfaces that are left alone because their state is unclear, with the reason. */
   readonly doubtful: readonly { readonly attached: Attached; readonly reason: string }[];
-  /** Allocated in this boot, without an interface: their runtime will send DEL, or the janitor sees that none comes. */
+  /** Allocated in this boot, without an interface: the runtime will send a DEL, or the janitor ends them. */
   readonly missing: readonly Lease[];
-  /** Allocated in an earlier boot, without an interface: given back when nobody claims them for a while. */
+  /** Allocated in an earlier boot, without an interface: released when nobody claims them for a while. */
   readonly stale: readonly Lease[];
 }
 
-/** Decides, and does nothing. What is of a network that this agent does not serve is never touched. */
+/** Makes the plan and changes nothing. Networks that this agent does not serve are never touched. */
 export function planReconcile(node: ObservedNode): ReconcilePlan {
   const leaving = new Map<string, Owner>();
   const allocated = new Set<string>();
@@ -43,7 +45,7 @@ export function planReconcile(node: ObservedNode): ReconcilePlan {
   }
   // An ADD that came after the DEL has the lease again; the interface is then its own.
   for (const key of allocated) leaving.delete(key);
-  // An ADD strikes an earlier pending detach off before it begins: what is on record came after it.
+  // An ADD deletes an earlier pending detach before it begins, so a recorded one came after it.
   for (const owner of node.pendingDetaches) leaving.set(ownerKey(owner), owner);
 
   const adopt: Attached[] = [];

@@ -14,12 +14,12 @@ import { finishPendingDetach } from "./pending-detach.ts";
 import { planReconcile, type ReconcilePlan } from "./reconcile-plan.ts";
 import { restoreLost } from "./restore.ts";
 
-/** How many interfaces are taken away at the same time: each costs the kernel about a millisecond. */
+/** How many interfaces are removed at the same time; each costs the kernel about a millisecond. */
 const atOnce = 8;
 
 /**
- * Takes what host-local leased in the agent's networks over before anything is decided by the leases. What keeps it from
- * that must not keep the agent from its start: each ADD tries again, and fails with the reason.
+ * Imports host-local's leases of the agent's networks before anything is decided by the leases. A failure must not
+ * prevent the agent's start: each ADD tries again, and fails with the reason.
  */
 export async function takeNetworksOver({ allocator, config, logger }: AgentContext): Promise<void> {
   for (const network of config.networks) {
@@ -48,7 +48,7 @@ export async function reconcile(context: AgentContext): Promise<ReconcilePlan> {
     bootId: context.allocator.bootId,
   });
   for (const attached of plan.adopt) context.lastAddAt.set(ownerKey(attached.owner), 0);
-  // An earlier release has not noted it.
+  // An earlier release did not record it.
   context.allocator.noteInterfaces(plan.adopt.filter(({ ownLease }) => ownLease).map(({ owner }) => owner));
   report(context, plan);
   await restoreLost(context, plan);
@@ -62,7 +62,7 @@ export async function reconcile(context: AgentContext): Promise<ReconcilePlan> {
   return plan;
 }
 
-/** An ADD whose plugin runs just now may have taken the lease since the plan was made. */
+/** A concurrent ADD may have taken the lease since the plan was made. */
 function removeOrphan(context: AgentContext, owner: Owner): Promise<boolean> {
   const what = `removing the orphan of "${owner.sandboxId}"`;
   return removeUnclaimed(context, owner, { what, lastAddAt: context.lastAddAt.get(ownerKey(owner)) });

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { parseIpamConfig } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
+import { Fields } from "../../shared/schema/json-fields.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { namespaceProbe } from "./liveness-probes.ts";
 import { repairOwner } from "./repair.ts";
@@ -101,4 +103,16 @@ test("what the runtime does not know goes also where no lease is left of it", as
   wire(false);
   expect(await repairOwner(parts, owner, { ...none, goneGeneration: 7 })).toContain("took its interface away");
   expect(parts.dataPath.containers()).toEqual([]);
+});
+
+test("a pod with two addresses is gone where the runtime has named either of its leases", async () => {
+  const ranges = [[{ subnet: "10.9.0.0/24" }], [{ subnet: "fd09::/64" }]];
+  const conf = new Fields({ ipam: { type: "pipette-ipam", ranges } });
+  parts.allocator.allocate(owner, parseIpamConfig({ conf, network: "pods", version: "1.1.0", args: "" }));
+  wire();
+  const generations = parts.allocator.find(owner).map(({ generation }) => generation);
+  expect(generations).toHaveLength(2);
+  expect(await repairOwner(parts, owner, { ...none, goneGeneration: Math.max(...generations) })).toContain(
+    "took its interface away",
+  );
 });

@@ -7,20 +7,20 @@ import { type Decision, keep, type OwnerRecord, reconcileOwner } from "./reconci
 import { planReconcile } from "./reconcile-plan.ts";
 
 export interface RepairOptions {
-  /** The runtime has no such pod any more: its lease of this generation ends, and its interface goes. */
+  /** The runtime no longer has this pod: its lease of this generation is ended, and its interface removed. */
   readonly goneGeneration?: number;
-  /** Who is asked, beside the interfaces, before a lease without an interface is given back. */
+  /** Asked, beside the interfaces, before a lease without an interface is released. */
   readonly livenessProbes: readonly LivenessProbe[];
 }
 
-/** What is to become of an attachment, with words for people. */
+/** The decision for an attachment, with a text for people. */
 type Repair = Decision & { readonly done: string };
 
 const nothing: Repair = { ...keep, done: "" };
 
 /**
- * Brings lease, interface and what belongs to them into agreement for one owner, while the agent serves. What disagreed
- * only because a call was under way agrees when that has ended, and is left alone.
+ * Makes lease, interface and related parts of one owner agree, while the agent serves. A disagreement that existed only
+ * because of a running call is gone when the call has ended.
  * @returns what was done, for people; `undefined` where nothing was to be done
  * @throws {CniError} as the owner's mutex and the data path do
  */

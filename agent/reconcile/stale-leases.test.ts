@@ -75,3 +75,19 @@ test("nobody gives way where a source cannot be asked, or who comes back while i
   expect(holders()).toEqual(ids);
   expect(await giveWay()).toBe(false);
 });
+
+test("the oldest is who was given an address first, whatever the address", async () => {
+  fill(ids);
+  parts.allocator.transaction((store): void => {
+    for (const lease of store.select({ by: "network", network: "pods" }))
+      if (lease.owner.sandboxId !== "d") store.put({ ...lease, generation: lease.generation + 100 });
+  });
+  expect(await giveWay()).toBe(true);
+  expect(holders()).toEqual(["a", "b", "c", "e"]);
+});
+
+test("nobody of another network gives way", async () => {
+  fill(ids);
+  expect(await reclaimStaleLease({ ...parts, livenessProbes: [] }, "other", five)).toBe(false);
+  expect(holders()).toEqual(ids);
+});

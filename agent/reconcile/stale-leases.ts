@@ -41,9 +41,9 @@ export async function giveBackStale(context: AgentContext, owner: Owner): Promis
 }
 
 /**
- * For an ADD that gets no address: a lease of an earlier boot has no grace any more where nobody else can be served, as
- * cooling has none. Its sandbox did not survive the boot, and whoever comes back under its name gets another address.
- * @returns whether there is something to be had now
+ * For an ADD that finds no address: like a cooling address, a lease of an earlier boot has no grace if otherwise no pod
+ * could be served. Its sandbox did not survive the reboot, and a new one of that name gets another address.
+ * @returns whether an address is free now
  */
 export async function reclaimStaleLease(
   context: Pick<AgentContext, "allocator" | "config" | "dataPath" | "livenessProbes" | "logger">,
@@ -64,7 +64,7 @@ export async function reclaimStaleLease(
     ...ownerFields(oldest.owner),
     sources: probes.map(({ name }) => name),
   });
-  // Each only while it is what it was: its owner may have come back since.
+  // Each only if it is unchanged, since its owner may have come back.
   for (const lease of oldest.leases) allocator.reclaim(lease, "cooling");
   return true;
 }

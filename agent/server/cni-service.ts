@@ -12,18 +12,18 @@ import type { AgentContext } from "../reconcile/mod.ts";
 
 type Verb = (context: AgentContext, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
 
-/** What the service needs to know of the agent's life around it. */
+/** The agent's state, as far as the service depends on it. */
 export interface Gate {
   /** @throws {CniError} code 11 before the node is reconciled */
   requireReady(): void;
   /**
-   * The same for a caller that waits, and says how long: a start takes a moment. Joining a cluster for the first time
-   * takes any time, which nobody waits for.
+   * The same for a caller that waits until its deadline, since a start takes a moment. Joining a cluster for the first
+   * time may take for ever and is not waited for.
    */
   untilReady(call: CallContext): Promise<void>;
   /** @throws {CniError} code 11 where no new pod of the network may get an address now */
   requireAddresses(network: string): void;
-  /** An ADD has found no address that it could have. */
+  /** Reports that an ADD found no free address. */
   lackedAddress(): void;
 }
 
@@ -57,7 +57,7 @@ async function answer(
   try {
     const request = parseCmdRequest(message, verb, context.config.dataPath);
     fields["network"] = request.owner.network;
-    // A DEL is kept by its plugin at once, and finished by the start itself.
+    // A DEL does not wait: the plugin records it, and the start finishes it.
     if (verb === "DEL") gate.requireReady();
     else await gate.untilReady(call);
     if (verb === "ADD") requireAddresses(context, gate, request.owner);
@@ -66,7 +66,7 @@ async function answer(
     return { cniResult: new TextEncoder().encode(result) };
   } catch (caught) {
     const error = CniError.from(caught, `run ${verb}`);
-    // The runtime comes again, and may find one then.
+    // The runtime will try again, and may find a free address then.
     if (verb === "ADD" && error.code === CniCode.ipamFailure) gate.lackedAddress();
     const level = error.code === CniCode.internal ? "error" : "warn";
     const outcome = { outcome: "failed", code: error.code, error: error.message, details: error.details };
@@ -75,7 +75,10 @@ async function answer(
   }
 }
 
-/** A pod that stands gets its answer again, whether or not new ones get addresses. @throws as `Gate.requireAddresses` */
+/**
+ * A pod that has its addresses already gets the same answer again, whether or not new pods get addresses.
+ * @throws as `Gate.requireAddresses`
+ */
 function requireAddresses({ allocator }: AgentContext, gate: Gate, owner: Owner): void {
   try {
     gate.requireAddresses(owner.network);
@@ -84,7 +87,10 @@ function requireAddresses({ allocator }: AgentContext, gate: Gate, owner: Owner)
   }
 }
 
-/** `details` of the proto are typed messages, which text is not: it goes behind the message. A fault's stack stays in the log. */
+/**
+ * `details` of the proto are typed messages, so our text is appended to the message. The stack of an internal error
+ * stays in the log.
+ */
 function toMessage(error: CniError): CmdError {
   const details = error.code === CniCode.internal ? "the agent's log tells where" : error.details;
   return { code: error.code, message: details === "" ? error.message : `${error.message}; ${details}`, details: [] };

@@ -8,13 +8,16 @@ import type { Rpc } from "../../shared/server/handlers.ts";
 import { buildId } from "../../shared/version.ts";
 import type { AgentContext } from "../reconcile/mod.ts";
 
-/** The caller gives up at the end of its time: our own word has to be there before. Less where there is little. */
+/**
+ * How long before the caller's deadline a call is answered, so that the answer arrives in time; less for short
+ * deadlines.
+ */
 const answerMs = 100;
 
 /**
- * Calls of both plugins that are handed to the agent as they came. It runs the plugins' own code, whose calls to the
- * agent go to the handlers of its services without the way over the socket.
- * @param rpcs of all of its services
+ * Answers forwarded calls of both plugins by running the plugins' own code in the agent. Its calls to the agent go
+ * directly to the handlers of the services, without a socket.
+ * @param rpcs those of all of the agent's services
  */
 export function agentForwarding(context: AgentContext, rpcs: readonly Rpc[], isReady: () => boolean): Forwarding {
   const { allocator } = context;

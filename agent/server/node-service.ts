@@ -18,23 +18,26 @@ export interface NodeInfo {
   readonly dataPath: string;
   readonly startedAtMs: number;
   callsInFlight(): number;
-  /** Why no ADD can work yet, or no more; nothing while the agent is ready. */
+  /** Why ADDs cannot be served; nothing while the agent is ready. */
   notReady(): string | undefined;
   /** Why no new pod of the first network gets an address, where it is so. */
   refused(): string | undefined;
-  /** This node among the others, for people; empty where it is not one of many, or has not joined. */
+  /** Describes the node's membership, for people; empty if it has none. */
   cluster(): string;
   /** `starting`, `joining`, `ready` or `stopping`. */
   state(): string;
   /** What does not work with the registry now. */
   troubles(): readonly RegistryTrouble[];
-  /** What it does not take from the registry, in sentences. */
+  /** Records of the registry that are not accepted, in sentences. */
   refusals(): readonly string[];
-  /** What is wrong with agent.yaml or the runtime's file as they are now, in sentences; the agent and pods that run go on. */
+  /**
+   * What is wrong with the present agent.yaml or the runtime's file, in sentences; the agent and running pods are not
+   * affected.
+   */
   configuration(): Promise<readonly string[]>;
 }
 
-/** Our own service beside the reference system's: GC, STATUS and what people ask. Failures are gRPC statuses. */
+/** Our own service: GC, STATUS and queries of people. Failures are gRPC statuses. */
 export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, info: NodeInfo): readonly Rpc[] {
   return [
     rpc(nodeService.gc, async (request, call) => {
@@ -47,7 +50,7 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
     rpc(nodeService.status, async (request, call) => {
       const isOfRuntime = request.network !== "";
       const problems = [...(await outages(context, info, request.network))];
-      // No word of these to a runtime: it would take the node out of service, and its pods with it.
+      // Not reported to a runtime, which would take the node out of service and evict its pods.
       if (!isOfRuntime && info.notReady() === undefined) problems.push(...lacks(context));
       call.log.debug("served", { verb: "STATUS", network: request.network, problems });
       return {
@@ -57,11 +60,11 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
         startedAtMs: info.startedAtMs,
         dataPath: info.dataPath,
         networks: context.config.networks.map((network) => network.name),
-        // This call is one of them, and nobody means it.
+        // Without this call itself.
         callsInFlight: Math.max(0, info.callsInFlight() - 1),
         departing: janitor.pendingDetaches(),
         cluster: info.cluster(),
-        // Of a person: who asks for one network is a runtime, every few seconds.
+        // Only for people: a request for one network comes from a runtime, every few seconds.
         shortcomings: !isOfRuntime && info.notReady() === undefined ? await context.dataPath.degraded() : [],
         refusals: isOfRuntime ? [] : info.refusals(),
         state: info.state(),
@@ -108,7 +111,7 @@ export async function outages(
   return problems;
 }
 
-/** Why new pods get no network, while those that run are well and better off here than evicted. */
+/** Why new pods get no network while running pods are fine and must not be evicted. */
 const lacks = (context: AgentContext): readonly NodeProblem[] =>
   [...missingPlugins(context.config), ...lackedAddresses(context)].map(lack);
 

@@ -10,7 +10,8 @@ import { messageOfNode } from "../cluster/node-text.ts";
 const pageSize = 500;
 
 /**
- * The registry as this agent reaches it, for commands on the node: the place and the rights may be those of its pod.
+ * The registry as this agent reaches it, for commands on the node, because only the agent's pod may have its address
+ * and credentials.
  * @param self the node's name
  * @param registry absent where the configuration has none
  */
@@ -41,7 +42,7 @@ function required(registry: NodeRegistry | undefined): NodeRegistry {
   throw new RpcError(GrpcCode.failedPrecondition, `Cannot ask the registry: ${is}`);
 }
 
-/** One at least. */
+/** Answers at least one page. */
 function pagesOf<T>(all: readonly T[]): readonly (readonly T[])[] {
   const pages = [all.slice(0, pageSize)];
   for (let at = pageSize; at < all.length; at += pageSize) pages.push(all.slice(at, at + pageSize));

@@ -7,7 +7,8 @@ import { type AgentContext, repairOwner } from "../reconcile/mod.ts";
 import type { Gate } from "./cni-service.ts";
 
 /**
- * What `pipette doctor --repair` asks of the agent, to whom leases and interfaces belong while it runs.
+ * The repairs of `pipette doctor --repair` that the agent has to do, because it owns leases and interfaces while it
+ * runs.
  * @param writeConflist writes the runtime's configuration again, where it is not as this agent's has it
  */
 export function repairRpcs(context: AgentContext, gate: Gate, writeConflist: () => Promise<void>): readonly Rpc[] {
@@ -28,7 +29,7 @@ export function repairRpcs(context: AgentContext, gate: Gate, writeConflist: () 
   ];
 }
 
-/** As the janitor does it where the data path has a problem. */
+/** Repairs the data path as the janitor does. */
 async function repairNode({ dataPath, logger }: AgentContext): Promise<void> {
   try {
     await dataPath.start();

@@ -12,7 +12,7 @@ export type TarEntry = {
   | { readonly t: "hardlink"; readonly target: string }
 );
 
-/** Entries that stand for things: not a record about the next one. */
+/** The kinds of entries that are files, and not a record about the next entry. */
 type Kind = TarEntry["t"] | "pax";
 
 const block = 512;
@@ -58,7 +58,7 @@ function paxRecord(key: string, value: string): string {
   return `${length} ${key}=${value}\n`;
 }
 
-/** What is too long for the one field has its directories in the other. */
+/** If a path is too long for the name field, its directories go into the prefix field. */
 function splitPath(path: string): readonly [string, string] {
   if (Buffer.byteLength(path) <= longestName) return ["", path];
   const at = path.lastIndexOf("/", longestPrefix);
@@ -97,7 +97,7 @@ function header(path: string, { kind, mode, link, size, mtime }: Header): Uint8A
   bytes.write(link, 157);
   bytes.write("ustar\x0000", 257, "latin1");
   for (const at of [265, 297]) bytes.write("root", at, "latin1");
-  // Over the header with blanks in the checksum's own place.
+  // Computed over the header with blanks in the place of the checksum.
   octal(
     bytes.reduce((sum, byte) => sum + byte),
     148,

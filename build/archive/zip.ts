@@ -20,7 +20,7 @@ export function zip(entries: readonly ZipEntry[]): Uint8Array<ArrayBuffer> {
   for (const { path, bytes } of entries) {
     const name = Buffer.from(path);
     const packed = deflate(bytes);
-    // What both headers say of the entry.
+    // The fields that both headers of an entry have.
     const common = Buffer.alloc(26);
     common.writeUInt16LE(versionNeeded, 0);
     common.writeUInt16LE(utf8Names, 2);

@@ -3,15 +3,15 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Architecture, Field, PackageSource } from "./package-source.ts";
 
-/** What apt offers to a machine of some architecture, from where this machine has its own packages; nothing is installed. */
+/** The packages that apt offers for an architecture, from this machine's own sources; nothing is installed. */
 export class AptRoot implements PackageSource {
   readonly #directory: string;
   readonly #env: Readonly<Record<string, string | undefined>>;
-  /** By its name what there is to say of each package, in the version that apt would install. */
+  /** The control fields of each package by name, in the version that apt would install. */
   #offered: ReadonlyMap<string, string> | undefined;
 
   /**
-   * @param directory its own: what is in it goes, so that nothing is of an earlier day
+   * @param directory for its own use: it is emptied, so that no old lists are used
    * @throws where apt reaches none of its sources
    */
   constructor(architecture: Architecture, directory: string) {
@@ -26,7 +26,7 @@ export class AptRoot implements PackageSource {
       "Dir::State::status": this.#at("status"),
       "Dir::Cache": this.#at("."),
       "APT::Sandbox::User": "root",
-      // Else lists that could not be had are a warning.
+      // Otherwise lists that could not be fetched would only cause a warning.
       "APT::Update::Error-Mode": "any",
     };
     const lines = Object.entries(settings).map(([key, value]) => `${key} "${value}";\n`);

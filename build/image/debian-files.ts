@@ -21,7 +21,7 @@ export interface Selection {
   readonly files: readonly RegExp[];
 }
 
-/** What the packages refer to for the texts of their licences, and nothing else of this one. */
+/** The package with the licence texts that other packages refer to; nothing else of it is used. */
 const licenceTexts = "base-files";
 const takenOfLicenceTexts = [/^usr\/share\/common-licenses\/[\w.-]+$/];
 
@@ -33,12 +33,14 @@ const takenOfAll = [
   /^usr\/share\/doc\/[^/]+$/,
 ];
 
-/** Debian's section for libraries, the C library and zlib1g among them: what else a package depends on is for other uses of it. */
+/**
+ * Debian's section of libraries, with the C library and zlib1g; other dependencies of a package are not needed here.
+ */
 const sectionOfLibraries = "libs";
 
 /**
- * Packages for one architecture: this machine's own where it is of that one and has what is wanted, else those that apt
- * fetches from where this machine has its own. Nothing is installed.
+ * Packages for one architecture: this machine's installed ones if they fit, else fetched by apt from this machine's
+ * sources. Nothing is installed.
  */
 export class DebianPackages {
   readonly #architecture: Architecture;

@@ -3,7 +3,7 @@ import type { DebianPackage, Selection } from "./debian-files.ts";
 import { type Image, layerOf } from "./oci-layout.ts";
 import type { Architecture } from "./package-source.ts";
 
-/** The image for Linux: the executable, `nft`, the libraries of both, and nothing that a shell could be made of. */
+/** The image for Linux: the executable, `nft` and their libraries, without a shell. */
 
 export interface LinuxFiles {
   readonly architecture: Architecture;
@@ -20,7 +20,7 @@ const links = { bin: "usr/bin", lib: "usr/lib", lib64: "usr/lib64", sbin: "usr/s
 
 export const searchPath = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** What runtimes mount over; more than that they make themselves, also where the root is read-only. */
+/** Mount points that runtimes need; they create others themselves, also with a read-only root. */
 const mountPoints = ["dev/", "proc/", "run/", "sys/"];
 
 const settings = {
@@ -31,7 +31,7 @@ const settings = {
 };
 
 /**
- * Everything that is not ours, so that a release that changes only Pipette shares it with the one before.
+ * The layer with everything that is not ours, so that releases that change only Pipette share it.
  * @param more links, by path
  */
 export function systemLayer(

@@ -28,7 +28,7 @@ export interface ImageName {
   readonly tag: string;
 }
 
-/** What the layers hold has no time but 1970's: what has not changed is the same blob in the next release. */
+/** All times in a layer are 1970's, so that unchanged content is the same blob in the next release. */
 export function layerOf(entries: readonly TarEntry[]): Layer {
   const bytes = tar(entries);
   return { bytes: gzip(bytes), diffId: digestOf(bytes) };

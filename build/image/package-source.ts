@@ -7,7 +7,7 @@ export type Field = "Version" | "Section" | "Pre-Depends" | "Depends" | "Source"
 export interface PackageSource {
   /** "" where the package has no such field, `undefined` where there is no such package. */
   field(name: string, field: Field): string | undefined;
-  /** Has their files at hand. @returns by name where each lies, and the paths of its files from there */
+  /** Unpacks them. @returns by name where each lies, and the paths of its files from there */
   unpack(names: readonly string[]): ReadonlyMap<string, { readonly root: string; readonly paths: readonly string[] }>;
   /** @throws where one of these files, by its path from the root, is not as its package has it */
   verify(names: readonly string[], taken: readonly string[]): void;

@@ -46,7 +46,7 @@ const file = (path: string, bytes: Uint8Array): TarEntry => ({
 const configDirectory = "Files/Windows/System32/config";
 const hives = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 
-/** What Windows wants of any image's lowest layer, each directory before what is in it. */
+/** The files that Windows requires in any image's lowest layer, each directory before its content. */
 const baseLayer = (): readonly TarEntry[] => [
   ...["Files", "Files/Windows", "Files/Windows/System32", configDirectory].map(directory),
   ...hives.map((name) => file(`${configDirectory}/${name}`, emptyHive())),
@@ -62,7 +62,7 @@ export function windowsImage(files: WindowsFiles, about: Pick<Image, "created" |
   return {
     ...about,
     os: "windows",
-    // No "os.version": such an entry is taken by every Windows, as it is right where nothing of the image's own system runs.
+    // No "os.version", so that every Windows accepts it, which is right because nothing of the image's own system runs.
     architecture: "amd64",
     layers: [layerOf(baseLayer()), layerOf(programLayer(files))],
     config: {

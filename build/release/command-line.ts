@@ -10,7 +10,7 @@ export interface Wish {
   readonly tag: string | undefined;
 }
 
-/** What cannot be understood is said, and the program over. */
+/** Reports an argument that cannot be understood, and exits. */
 export function wishOf(args: readonly string[]): Wish {
   try {
     return parseWish(args);

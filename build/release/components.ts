@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { bundling } from "../bundle.ts";
 import { whyNoSmallProgram } from "../forward.ts";
 
-/** Something of somebody else's that is in an executable. */
+/** A third-party component of an executable. */
 export interface Component {
   readonly name: string;
   readonly version: string;
@@ -16,7 +16,7 @@ export interface Component {
 }
 
 /**
- * npm packages of which code is in the bundle of `entry`, as the bundler tells it: what was shaken out is not among them.
+ * npm packages with code in the bundle of `entry`, by the bundler's report, without code removed by tree shaking.
  * @param root the directory that the packages are installed in
  */
 export async function bundledPackages(root: string, entry: string): Promise<readonly Component[]> {

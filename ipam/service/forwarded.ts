@@ -16,8 +16,8 @@ export interface ForwardingServer {
 }
 
 /**
- * The IPAM plugin inside of a server that has the store open. A network that host-local may still have leases of is the
- * caller's to take over, and a file that a configuration names the caller's to read: both lie in its mounts.
+ * The IPAM plugin inside a server that has the store open. Importing host-local's leases, and reading files that a
+ * configuration names, is left to the caller, because both lie in its mounts.
  */
 export function ipamRunner({ allocator, dataDir, isReady = () => true }: ForwardingServer): CniRunner {
   return (io, hosted) =>
@@ -28,7 +28,7 @@ export function ipamRunner({ allocator, dataDir, isReady = () => true }: Forward
           if (env.command !== "STATUS" && !isSettled(allocator, network)) hosted.pass();
           return await run();
         } catch (caught) {
-          // What this process has open is for another one to rebuild.
+          // Another process has to rebuild the database that this one has open.
           if (isDamage(caught)) hosted.lose(caught);
           throw caught;
         }
@@ -45,7 +45,7 @@ function isIn(dataDir: string, conf: Fields): boolean {
   try {
     return dataDirOf(conf) === dataDir;
   } catch {
-    // What is wrong with it is for the plugin itself to say.
+    // The caller's own plugin process reports what is wrong with it.
     return false;
   }
 }

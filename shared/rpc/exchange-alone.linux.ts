@@ -20,7 +20,7 @@ const unixFamily = 1;
 const streamCloseOnExec = 1 | 0o2000000;
 const socketLevel = 1;
 const sendTimeout = 21;
-/** SO_PEERCRED: `struct ucred`, pid, uid and gid of whoever made the listener. */
+/** SO_PEERCRED: `struct ucred`, pid, uid and gid of the process that called listen(2). */
 const peerCredentials = 17;
 const noSignalNoWait = 0x4000 | 0x40;
 const readable = 1;

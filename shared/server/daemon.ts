@@ -51,8 +51,9 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   const signalled = Promise.race([stopSignal(), ...asked]);
   try {
     const running = await start();
-    // An executable starts as a plugin does, which is over before compiled code pays (`jitPolicy` in build/bundle.ts).
-    Bun.unsafe.setJITPolicy(1);
+    // Executables begin with a JIT for plugins, which are over before compiled code pays (`jitPolicy` in build/bundle.ts).
+    // Still later than usual: what is compiled while a node's pods all come at once keeps them waiting.
+    Bun.unsafe.setJITPolicy(4);
     tell(context, "READY=1");
     supervisor?.ready();
     const lost = await Promise.race([signalled.then((signal) => void logger.info("signal", { signal })), running.lost]);

@@ -5,10 +5,10 @@ import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import { callContext, type Rpc, rpcStatus } from "./handlers.ts";
 
 export interface DirectCallOptions {
-  /** In which there is to be an answer. */
+  /** The deadline of the answer. */
   readonly timeoutMs: number;
   readonly metadata: Readonly<Record<string, string>>;
-  /** Aborted when whoever the call is for has gone. */
+  /** Aborted when the caller has gone. */
   readonly signal: AbortSignal;
   readonly logger: Logger;
   /** `Cannot ask the agent at …`, the beginning of the error of a call without an answer. */
@@ -16,8 +16,7 @@ export interface DirectCallOptions {
 }
 
 /**
- * Calls a handler of this process as a client does over the socket, without the way there: the same handler with the
- * same deadline, and its failure as a client hears of it.
+ * Calls a handler of this process directly, with the same deadline and the same errors as for a client on the socket.
  * @throws {RpcError}
  */
 export async function callDirectly<Req, Res>(

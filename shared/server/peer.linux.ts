@@ -2,15 +2,15 @@ import { openLibrary } from "../os/native.linux.ts";
 import { isWindows } from "../os/platform.ts";
 
 const symbols = { getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" } } as const;
-/** SO_PEERCRED of SOL_SOCKET: `struct ucred`, pid, uid and gid of whoever has connected. */
+/** SO_PEERCRED of SOL_SOCKET: `struct ucred`, pid, uid and gid of the peer. */
 const socketLevel = 1;
 const peerCredentials = 17;
 
 let opened: { readonly calls: ReturnType<typeof openLibrary<typeof symbols>> } | undefined;
 
 /**
- * Whether whoever has connected is root, or who this process runs as. The socket's rights keep others out as well; they
- * are what anybody can change who is let at it. A pipe of Windows has none but administrators in its list of rights.
+ * Whether the peer is root, or the user of this process. The socket's rights keep others out too, but somebody may have
+ * changed them. A Windows pipe admits only administrators by its access list.
  * @param socket as Bun has it: its types do not know of the descriptor
  */
 export function isRootPeer(socket: object): boolean {

@@ -39,9 +39,8 @@ export interface ServedOptions extends Omit<ConnectionOptions, "wake"> {
 export class ServedConnection {
   readonly #socket: ServedSocket;
   readonly #options: ServedOptions;
-  /** gRPC, until the first byte says otherwise. */
-  #protocol: ServerConnection | ForwardedConnection;
-  #begun = false;
+  /** Absent until the first byte tells which one it is. Most connections carry one forwarded call and need no HTTP/2 state. */
+  #protocol: ServerConnection | ForwardedConnection | undefined;
   /** Bytes that the kernel has not taken yet. */
   #unsent: Uint8Array = new Uint8Array(0);
   #flushDue = false;
@@ -54,44 +53,45 @@ export class ServedConnection {
   constructor(socket: ServedSocket, options: ServedOptions) {
     this.#socket = socket;
     this.#options = options;
-    this.#protocol = new ServerConnection({ ...options, wake: () => this.#wake() });
   }
 
   /** Whether a call is at work. */
   get isHandling(): boolean {
-    return this.#protocol.isHandling;
+    return this.#protocol?.isHandling ?? false;
   }
 
   /** Its share of the memory for requests. */
   get heldBytes(): number {
-    return this.#protocol.heldBytes;
+    return this.#protocol?.heldBytes ?? 0;
   }
 
   /** The part of that for incomplete requests. */
   get halfBytes(): number {
-    return this.#protocol.halfBytes;
+    return this.#protocol?.halfBytes ?? 0;
   }
 
   /** Refuses the incomplete requests; running calls continue. */
   refuseHalf(): void {
-    this.#protocol.refuseHalf();
+    this.#protocol?.refuseHalf();
   }
 
   receive(chunk: Uint8Array): void {
-    if (!this.#begun && chunk.length > 0) this.#begin(chunk[0]);
-    const { requests } = this.#protocol;
-    this.#protocol.receive(chunk);
-    if (this.#protocol.requests > requests) this.#activeMs = performance.now();
-    if (this.#protocol.canWait) this.#opening ??= setTimeout(() => this.flush(), limits.openingMs);
+    if (chunk.length === 0) return;
+    this.#protocol ??= this.#begin(chunk[0]);
+    const protocol = this.#protocol;
+    const { requests } = protocol;
+    protocol.receive(chunk);
+    if (protocol.requests > requests) this.#activeMs = performance.now();
+    if (protocol.canWait) this.#opening ??= setTimeout(() => this.flush(), limits.openingMs);
     else this.flush();
   }
 
-  #begin(byte: number | undefined): void {
-    this.#begun = true;
+  /** @param byte the first one; absent: gRPC */
+  #begin(byte?: number): ServerConnection | ForwardedConnection {
     const { forwarded: calls, isTrusted = () => true, memory, turns } = this.#options;
-    if (byte !== firstByte || calls === undefined || this.#leaving) return;
-    const flush = (): void => this.flush();
-    this.#protocol = new ForwardedConnection({ calls, memory, turns, isTrusted, flush });
+    if (byte !== firstByte || calls === undefined || this.#leaving)
+      return new ServerConnection({ ...this.#options, wake: () => this.#wake() });
+    return new ForwardedConnection({ calls, memory, turns, isTrusted, flush: () => this.flush() });
   }
 
   /** Writes what can be written now. While the peer does not read, nothing is read from it either. */
@@ -101,7 +101,7 @@ export class ServedConnection {
     this.#opening = undefined;
     const stalled = this.#unsent.length > 0;
     for (;;) {
-      if (this.#unsent.length === 0) this.#unsent = this.#protocol.take();
+      if (this.#unsent.length === 0) this.#unsent = this.#protocol?.take() ?? this.#unsent;
       if (this.#unsent.length === 0) break;
       const written = this.#socket.write(this.#unsent);
       if (written < 0) {
@@ -117,22 +117,23 @@ export class ServedConnection {
     }
     if (this.#unsent.length > 0 && !stalled) this.#socket.pause();
     if (this.#unsent.length === 0 && stalled) this.#socket.resume();
-    if (this.#unsent.length === 0 && this.#protocol.isOver) this.#socket.end();
+    if (this.#unsent.length === 0 && this.#protocol?.isOver) this.#socket.end();
   }
 
   /** Ends the connection as soon as its calls have ended. */
   leave(): void {
     this.#leaving = true;
+    this.#protocol ??= this.#begin();
     this.#protocol.leave();
     this.flush();
   }
 
   /** To be called periodically: ends a connection that waits for its peer too long. */
   sweep(nowMs: number): void {
-    this.#protocol.refresh();
+    this.#protocol?.refresh();
     if (nowMs - this.#activeMs < limits.idleConnectionMs) return;
     if (this.#unsent.length > 0) this.#socket.terminate();
-    else if (this.#protocol.isHandling) return;
+    else if (this.isHandling) return;
     else if (this.#leaving) this.#socket.terminate();
     else this.leave();
   }
@@ -146,7 +147,7 @@ export class ServedConnection {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#opening);
-    this.#protocol.ended();
+    this.#protocol?.ended();
   }
 
   /** Scheduled once for everything that a handler sends in one step. */

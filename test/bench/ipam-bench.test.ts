@@ -6,8 +6,9 @@ import { compileExecutables, debianPlugins, executables } from "../conformance/p
 import { describeWith } from "../support/requires.ts";
 import { ipamJsonLines, ipamTables } from "./ipam/ipam-report.ts";
 import { type IpamFigures, measureIpam } from "./ipam/measure-ipam.ts";
+import { Launcher } from "./launch/launcher.ts";
 
-describeWith("the allocator's benchmark in miniature", ["cni-plugins"], () => {
+describeWith("the allocator's benchmark in miniature", ["cni-plugins", "musl"], () => {
   const scratch = mkdtempSync(join(tmpdir(), "pipette-bench-test-"));
   let figures: IpamFigures = { pools: [], writers: [] };
 
@@ -15,6 +16,7 @@ describeWith("the allocator's benchmark in miniature", ["cni-plugins"], () => {
     compileExecutables();
     figures = await measureIpam({
       dist: executables,
+      launcher: await Launcher.compile(scratch),
       peers: debianPlugins,
       scratch,
       rounds: 1,

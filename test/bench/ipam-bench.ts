@@ -1,6 +1,7 @@
 import { runBench } from "./bench-program.ts";
 import { ipamJsonLines, ipamTables } from "./ipam/ipam-report.ts";
 import { measureIpam } from "./ipam/measure-ipam.ts";
+import { Launcher } from "./launch/launcher.ts";
 
 const usage = `Usage: npm run bench:ipam [-- --quick] [-- --json FILE]
 
@@ -14,9 +15,10 @@ and by 1 to 64 processes at once; against Debian's host-local where that still a
 
 await runBench({
   usage,
-  measure: (run) =>
+  measure: async (run) =>
     measureIpam({
       ...run,
+      launcher: await Launcher.compile(run.scratch),
       rounds: run.quick ? 10 : 60,
       calls: run.quick ? 500 : 3_000,
       writers: run.quick ? [1, 16] : [1, 4, 16, 64],

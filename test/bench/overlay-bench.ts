@@ -1,4 +1,5 @@
 import { runBudgets } from "./bench-program.ts";
+import { Launcher } from "./launch/launcher.ts";
 import { measureOverlay } from "./overlay/measure-overlay.ts";
 
 const usage = `Usage: npm run bench:overlay [-- --quick] [-- --json FILE]
@@ -10,9 +11,10 @@ sides in turn, with an Open vSwitch and a network namespace of its own. Exit sta
   --json FILE   appends one JSON line per measure, with date, machine and versions
 `;
 
-process.exitCode = await runBudgets(usage, (run) =>
+process.exitCode = await runBudgets(usage, async (run) =>
   measureOverlay({
     ...run,
+    launcher: await Launcher.compile(run.scratch),
     rounds: run.quick ? 10 : 40,
     flows: 1000,
     node: { pods: 250, peers: 512 },

@@ -1,3 +1,5 @@
+import type { Launch, Launched, Launcher } from "./launch/launcher.ts";
+
 /** A CNI executable started the way a runtime starts it: once per verb, variables and stdin, until it has ended. */
 export interface PluginProcess {
   readonly executable: string;
@@ -5,28 +7,16 @@ export interface PluginProcess {
   readonly conf: string;
 }
 
-export interface Ended {
-  readonly ms: number;
-  readonly stdout: string;
-}
+/** @throws as `runLaunched` */
+export const runTimed = (launcher: Launcher, { executable, env, conf }: PluginProcess): Launched =>
+  runLaunched(launcher, { program: [executable], env, stdin: conf });
 
-/** @throws where the call failed: a benchmark of failures would measure nothing */
-export function runTimed(call: PluginProcess): Ended {
-  const started = performance.now();
-  const child = Bun.spawnSync({
-    cmd: [call.executable],
-    env: call.env,
-    stdin: new TextEncoder().encode(call.conf),
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const ms = performance.now() - started;
-  const stdout = child.stdout.toString();
-  if (child.exitCode !== 0) {
-    const verb = call.env["CNI_COMMAND"];
-    throw new Error(`Cannot measure ${verb} of "${call.executable}": it answered ${stdout || child.stderr.toString()}`);
-  }
-  return { ms, stdout };
+/** One process. @throws where it failed: a benchmark of failures would measure nothing */
+export function runLaunched(launcher: Launcher, launch: Omit<Launch, "namespaces">): Launched {
+  const [ended] = launcher.run(launch).each;
+  if (ended?.status === 0) return ended;
+  const what = `${launch.env["CNI_COMMAND"]} of "${launch.program.join(" ")}"`;
+  throw new Error(`Cannot measure ${what}: status ${ended?.status}, it answered ${ended?.stdout}`);
 }
 
 export function verbEnv(verb: string, id: string, netns: string, path: string): Record<string, string> {

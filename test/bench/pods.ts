@@ -1,5 +1,6 @@
 import { rmSync } from "node:fs";
 import { execa } from "execa";
+import type { Launcher } from "./launch/launcher.ts";
 import { verbEnv } from "./plugin-process.ts";
 
 /** A main plugin with its configuration: one side of a comparison of whole pods. */
@@ -13,6 +14,8 @@ export interface Side {
 export interface CrowdOutcome {
   /** From the first start to the last end. */
   readonly ms: number;
+  /** What each call took. */
+  readonly each: readonly number[];
   /** Calls that failed. */
   readonly lost: number;
   /** Addresses that were given out twice. */
@@ -42,25 +45,27 @@ export async function removeNamespaces(namespaces: readonly Namespace[]): Promis
   }
 }
 
-/** One verb for every namespace, all started at once: by one loop with nothing else in it, since a runtime has a thread for each. */
-export async function crowd(side: Side, verb: "ADD" | "DEL", namespaces: readonly Namespace[]): Promise<CrowdOutcome> {
-  const { executable, conf, path } = side;
-  const stdin = new TextEncoder().encode(JSON.stringify(conf));
-  const started = performance.now();
-  const children = namespaces.map((namespace) =>
-    Bun.spawn([executable], {
-      env: verbEnv(verb, namespace.id, namespace.path, path),
-      stdin,
-      stdout: "pipe",
-      stderr: "ignore",
-    }),
-  );
-  const statuses = await Promise.all(children.map((child) => child.exited));
-  const ms = performance.now() - started;
-  const texts = await Promise.all(children.map((child) => child.stdout.text()));
-  const good = texts.filter((_, i) => statuses[i] === 0);
-  const addresses = verb === "ADD" ? good.flatMap(addressesOf) : [];
-  return { ms, lost: texts.length - good.length, doubled: addresses.length - new Set(addresses).size };
+/** One verb for every namespace, all started at once. */
+export function crowd(
+  launcher: Launcher,
+  side: Side,
+  verb: "ADD" | "DEL",
+  namespaces: readonly Namespace[],
+): CrowdOutcome {
+  const { ms, each } = launcher.run({
+    program: [side.executable],
+    env: verbEnv(verb, "", "", side.path),
+    stdin: JSON.stringify(side.conf),
+    namespaces: namespaces.map(({ id }) => id),
+  });
+  const good = each.filter(({ status }) => status === 0);
+  const addresses = verb === "ADD" ? good.flatMap(({ stdout }) => addressesOf(stdout)) : [];
+  return {
+    ms,
+    each: each.map((call) => call.ms),
+    lost: each.length - good.length,
+    doubled: addresses.length - new Set(addresses).size,
+  };
 }
 
 const addressesOf = (stdout: string): string[] =>

@@ -6,9 +6,10 @@ const digits = (value: number): string =>
 
 /** The table for people. */
 export function table(rows: readonly Row[]): string {
-  const head = ["measure", "ours med", "p90", "peer med", "p90", "value", "budget", "aim", ""];
+  const head = ["measure", "cache", "ours med", "p90", "peer med", "p90", "value", "budget", "aim", ""];
   const body = rows.map((row) => [
     row.measure,
+    row.cache ?? "",
     row.ours === undefined ? "" : `${digits(row.ours.median)} ms`,
     row.ours === undefined ? "" : digits(row.ours.p90),
     row.peer === undefined ? "" : `${digits(row.peer.median)} ms`,
@@ -26,7 +27,7 @@ export function table(rows: readonly Row[]): string {
   return [head, ...body]
     .map((line) =>
       line
-        .map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
+        .map((cell, i) => (i <= 1 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
         .join("  ")
         .trimEnd(),
     )

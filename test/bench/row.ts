@@ -1,3 +1,4 @@
+import { bringInto, type CacheState, cacheStates } from "./page-cache.ts";
 import { type Summary, summarize } from "./stats.ts";
 
 /** One line of the benchmark's table: a budget of the design and what was measured for it. */
@@ -12,6 +13,8 @@ export interface Row {
   readonly ours?: Summary;
   readonly peer?: Summary;
   readonly peerName?: string;
+  /** How the executables lay in the page cache, where that was seen to. */
+  readonly cache?: CacheState;
 }
 
 export const passes = (row: Row): boolean => row.budget === undefined || row.value <= row.budget;
@@ -48,4 +51,27 @@ export async function compare(comparison: Comparison): Promise<Row> {
   const held = budget === undefined || aim === undefined ? {} : { budget, aim };
   const [a, b] = [summarize(ours), summarize(peer)];
   return { measure, ...held, peerName, unit: "ratio", ours: a, peer: b, value: a.median / b.median };
+}
+
+/** A comparison of programs that are started, and the measurements that come of its calls beside the one that is compared. */
+export interface InBothStates extends Comparison {
+  /** Of both sides. */
+  readonly executables: readonly string[];
+  /** In which states the budget holds; absent: in both. */
+  readonly heldIn?: readonly CacheState[];
+}
+
+/** The same comparison in each state of the page cache. @param besides further rows of what was just measured */
+export async function compareInBothStates(
+  { executables, heldIn = cacheStates, budget, aim, ...comparison }: InBothStates,
+  besides: () => readonly Row[] = () => [],
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const cache of cacheStates) {
+    await bringInto(cache, executables);
+    const held = budget === undefined || aim === undefined || !heldIn.includes(cache) ? {} : { budget, aim };
+    const row = await compare({ ...comparison, ...held });
+    for (const each of [row, ...besides()]) rows.push({ ...each, cache });
+  }
+  return rows;
 }

@@ -1,9 +1,12 @@
+import type { Launcher } from "./launch/launcher.ts";
+
 /** What every measure needs to know about this run. */
 export interface Setting {
   /** Directory with our compiled executables. */
   readonly dist: string;
   /** Directory with Debian's containernetworking-plugins. */
   readonly peers: string;
+  readonly launcher: Launcher;
   /** Scratch directory of this run. */
   readonly scratch: string;
   /** Counted rounds of a comparison of single calls. */

@@ -150,6 +150,8 @@ describeWith(
         expect(said).toMatch(what);
       expect(await ours()).not.toMatch(/pipette|leases|veth/);
       expect(readdirSync(node.placeOf("/opt/cni/bin")).sort()).toEqual(["loopback", "portmap"]);
+      // The directory stays, since it was mounted.
+      expect(await node.node.run("ls -A /usr/libexec/pipette")).toBe("");
       expect(readdirSync(node.placeOf("/etc/cni/net.d"))).toEqual([]);
       expect(await node.node.run("ls -A /var/run/pipette")).toBe("");
       const { id, log } = await node.startBeside(removal, "left");

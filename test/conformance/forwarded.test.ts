@@ -3,8 +3,10 @@ import { existsSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
 import { uptimeMs } from "../../shared/os/uptime.ts";
-import { Fields } from "../../shared/schema/json-fields.ts";
+import { Fields, isObject } from "../../shared/schema/json-fields.ts";
 import { encodeRequest } from "../fakes/forward-request.ts";
+import { readCorpus } from "../fuzz/engine/corpus.ts";
+import { jsonOf } from "../fuzz/targets/words.ts";
 import { startCommand } from "../support/cni-call.ts";
 import { eventually } from "../support/eventually.ts";
 import { compiledBuildId, ForwardClient, forward } from "../support/forward-client.ts";
@@ -108,6 +110,24 @@ describeWith("calls handed to the agent", ["linux", "root", "cni-plugins"], () =
   ];
   test.each(wrong)("%s: the same words", async (_, env, change) => {
     await same(env, typeof change === "string" ? change : { ...base, ...withDataDir(agent.dataDir, change) });
+  });
+
+  test("the fuzzers' corpora of configurations and variables end in the same words", async () => {
+    let answered = 0;
+    const compare = async (env: Variables, text: string): Promise<void> => {
+      const conf = hereIn(agent, text);
+      const here = await handedOver(socket, "pipette", env, conf);
+      if (here === "pass") return;
+      answered++;
+      expect(here, `${env["CNI_COMMAND"]} ${text}`).toEqual(await executed("pipette", env, conf));
+    };
+    for (const { bytes } of readCorpus("network-configuration"))
+      for (const verb of ["ADD", "DEL", "GC"]) await compare(variables(verb), new TextDecoder().decode(bytes));
+    for (const { bytes } of readCorpus("cni-variables")) {
+      const { env, stdin } = asCall(bytes);
+      await compare(env, stdin);
+    }
+    expect(answered).toBeGreaterThan(20);
   });
 
   const elsewhere: readonly (readonly [string, (base: object) => object])[] = [
@@ -256,6 +276,23 @@ describeWith("calls handed to the allocator's service", ["linux"], () => {
     }
   });
 });
+
+/** A configuration as it came, but for the places in it: those of the machine's own agent are not for tests. */
+function hereIn({ conf, dataDir }: RealAgent, text: string): unknown {
+  const read = jsonOf(new TextEncoder().encode(text));
+  if (!isObject(read)) return text;
+  const ipam = isObject(read["ipam"]) ? { ipam: { ...read["ipam"], dataDir } } : {};
+  return { ...read, ...ipam, socket: conf["socket"], dataDir };
+}
+
+/** An input of the corpus "cni-variables"; the usual call where it is none. */
+function asCall(bytes: Uint8Array): { readonly env: Variables; readonly stdin: string } {
+  const read = jsonOf(bytes);
+  if (!isObject(read) || !isObject(read["env"])) return { env: variables("ADD"), stdin: "{}" };
+  const named = Object.entries(read["env"]).filter(([name]) => name.startsWith("CNI_"));
+  const env = Object.fromEntries(named.map(([name, value]) => [name, String(value).replaceAll("\0", "")]));
+  return { env: { CNI_COMMAND: "ADD", ...env }, stdin: JSON.stringify(read["stdin"] ?? {}) };
+}
 
 /** `ipam` without its type counts for the agent only. */
 function withDataDir(dataDir: string, change: object): object {

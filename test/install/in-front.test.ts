@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { supportedVersions } from "../../shared/cni/versions.ts";
 import { compileExecutables, executables, scratch } from "../conformance/plugin.ts";
+import { smallSample, writeSample } from "../fakes/sample-executable.ts";
 import { type CniEnded, startCommand } from "../support/cni-call.ts";
 import { describeWith } from "../support/requires.ts";
 import { earlierExecutables } from "../upgrade/earlier-release.ts";
-import { smallSample, writeSample } from "./sample-executable.ts";
 
 const pipette = join(executables, "pipette");
 const sumOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
@@ -128,6 +128,12 @@ describeWith("pipette install, with the small program in front", ["linux", "musl
     expect([small.status, small.stderr]).toEqual([1, expect.stringContaining("it is the small program in front")]);
     const same = await run(pipette, ["install", "--bin-dir", place.bin, "--libexec-dir", place.bin]);
     expect([same.status, same.stderr]).toEqual([1, expect.stringContaining("wanted two directories")]);
+  });
+
+  test("says where the small program looks for the whole one, if that goes elsewhere and it is no container's view", async () => {
+    const own = ["--no-service", "--config", join(place.directory, "agent.yaml"), "--subnet=10.9.0.0/24", "--dry-run"];
+    const { stderr } = await run(pipette, [...place.install(pipette).filter((word) => !word.includes("only")), ...own]);
+    expect(stderr).toMatch(/^Warning: the small program starts "\/usr\/libexec\/pipette\/pipette", .* found there\n$/);
   });
 });
 

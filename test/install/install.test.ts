@@ -16,9 +16,9 @@ import {
 import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { compileExecutables, executables, scratch } from "../conformance/plugin.ts";
+import { writeSample } from "../fakes/sample-executable.ts";
 import { type CniEnded, startCommand } from "../support/cni-call.ts";
 import { describeWith } from "../support/requires.ts";
-import { writeSample } from "./sample-executable.ts";
 
 const pipette = join(executables, "pipette");
 const digest = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex");

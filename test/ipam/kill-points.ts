@@ -1,6 +1,5 @@
-import { spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
-import type { CniCall } from "../support/cni-call.ts";
+import { type CniCall, type CniEnded, runPlugin } from "../support/cni-call.ts";
 
 /** A moment of a process: its main thread is about to make the `nth` call of `name`, or of any where that is "all". */
 export interface KillPoint {
@@ -9,18 +8,8 @@ export interface KillPoint {
 }
 
 /** The main thread alone: SQLite works there and nowhere else, and what is counted there comes out the same each time. */
-async function strace(call: CniCall, options: readonly string[]): Promise<NodeJS.Signals | null> {
-  const child = spawn("strace", ["-qq", ...options, call.executable], {
-    env: { PATH: "/usr/bin:/bin", ...call.env },
-    cwd: "/",
-    stdio: ["pipe", "ignore", "ignore"],
-  });
-  child.stdin.on("error", () => undefined);
-  child.stdin.end(JSON.stringify(call.conf));
-  const { promise, resolve, reject } = Promise.withResolvers<NodeJS.Signals | null>();
-  child.on("error", reject);
-  child.on("close", (_status, signal) => resolve(signal));
-  return promise;
+function strace(call: CniCall, options: readonly string[]): Promise<CniEnded> {
+  return runPlugin({ ...call, prefix: ["strace", "-qq", ...options] });
 }
 
 /** Every call of the main thread, in order, in a run to the end. */
@@ -38,5 +27,5 @@ export async function callsOf(call: CniCall): Promise<readonly string[]> {
 /** Ends the process with SIGKILL in place of that call; `false` where it came to its own end before. */
 export async function killAt(call: CniCall, { name, nth }: KillPoint): Promise<boolean> {
   const inject = ["-e", `trace=${name}`, "-e", `inject=${name}:signal=KILL:when=${nth}`, "-o", "/dev/null"];
-  return (await strace(call, inject)) === "SIGKILL";
+  return (await strace(call, inject)).status === null;
 }

@@ -89,7 +89,9 @@ describeWith(
           "/etc/cni/net.d:\n\n/opt/cni/bin:\nbandwidth\nloopback\nportmap",
         );
         // Directories stay, since they were mounted.
-        expect(await machines().onNode(node, "find /var/lib/pipette /var/run/pipette ! -type d")).toBe("");
+        expect(
+          await machines().onNode(node, "find /var/lib/pipette /var/run/pipette /usr/libexec/pipette ! -type d"),
+        ).toBe("");
         expect(await machines().onNode(node, "ip -o link | grep -v -e ' lo:' -e ' nic0@' || true")).toBe("");
         expect(await machines().onNode(node, "ip route show proto 112; ip -6 route show proto 112")).toBe("");
         expect(await machines().onNode(node, "nft list tables | grep pipette || true")).toBe("");

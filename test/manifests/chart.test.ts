@@ -98,6 +98,18 @@ describeWith("the chart", ["linux", "helm"], () => {
     expect(initContainers[0].command).toContain("/host/usr/lib/cni");
   });
 
+  test("writes below /usr only where it may", async () => {
+    const pods = ["pipette-agent", "pipette-uninstall"].map(
+      (name) =>
+        (...settings: readonly string[]) =>
+          podOf(name, ...(name === "pipette-agent" ? [] : ["uninstall=true"]), ...settings),
+    );
+    for (const pod of pods) {
+      expect(JSON.stringify(await pod())).toContain("/usr/libexec/pipette");
+      expect(JSON.stringify(await pod("linux.libexec=false"))).not.toContain("libexec");
+    }
+  });
+
   test("asks for rights and a token only where an agent asks the API server", async () => {
     const own = 'linux.config={"nodes":{"registry":{"type":"static","file":"/etc/pipette/nodes.yaml"}}}';
     const objects = await objectsOf(own, "windows.enabled=false");

@@ -50,7 +50,7 @@ const systems = {
 
 describe.each(daemonSets)("$name of $file", ({ object: daemonSet, pod }) => {
   const system: keyof typeof systems = pod.os.name;
-  const { executable, config, binDir } = systems[system];
+  const { executable, config, binDir, paths } = systems[system];
   const containers = [...pod.initContainers, ...pod.containers];
   /** What the other system's pods have nothing of is no test of theirs. */
   const ifOf = (which: keyof typeof systems) => (system === which ? test : () => undefined);
@@ -79,9 +79,12 @@ describe.each(daemonSets)("$name of $file", ({ object: daemonSet, pod }) => {
 
   test("is started by commands that the program understands", () => {
     for (const { command } of containers.filter((each) => each.command[0] === executable)) {
-      const { config: file, "bin-dir": directory } = optionsOf(command);
+      const { config: file, "bin-dir": directory, "libexec-dir": libexec } = optionsOf(command);
       expect([config, undefined]).toContain(file);
       expect([binDir, undefined]).toContain(directory);
+      // It starts what lies there on the node.
+      const whole = `${libexec}${paths.directorySeparator}pipette${paths.executableSuffix}`.replace(/^\/host/, "");
+      if (directory !== undefined) expect(whole).toBe(paths.wholeProgram);
     }
   });
 

@@ -1,7 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { debOf } from "../../build/release/deb.ts";
 import { shippedFiles } from "../../build/release/files.ts";
@@ -14,7 +15,7 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const conf = { cniVersion: "1.0.0", name: "pods", type: "pipette" };
 const agentYaml = { networks: [{ name: "pods", subnets: ["10.95.0.0/24"], bridge: "pipette0" }] };
 
-describeWith("the package for Debian", ["root", "systemd", "nft"], () => {
+describeWith("the package for Debian", ["root", "systemd", "nft", "musl"], () => {
   const directory = mkdtempSync(join(tmpdir(), "pipette-deb-"));
   let node: SystemdNode;
   const dpkg = (...args: readonly string[]): Promise<string> => node.run(["dpkg", ...args].join(" "));
@@ -31,6 +32,7 @@ describeWith("the package for Debian", ["root", "systemd", "nft"], () => {
     const version = { full: "0.1.0", tag: "0.1.0", time: 0, commit: undefined };
     const made = debOf({ root, architecture: "amd64", executable, version, texts: new Map(), shipped });
     writeFileSync(join(directory, "pipette.deb"), made);
+    copyFileSync(join(executables, "forward"), join(directory, "forward"));
     node = await startDebNode(directory);
   });
   afterAll(async () => {
@@ -43,6 +45,12 @@ describeWith("the package for Debian", ["root", "systemd", "nft"], () => {
     expect([await unitIs(node, "is-active"), await unitIs(node, "is-enabled")]).toEqual(["inactive", "disabled"]);
     expect(await node.run("pipette version")).toContain("CNI plugin and node agent");
     expect(await node.run("dpkg --verify pipette")).toBe("");
+    // dpkg puts them in place in this order.
+    const { stdout } = await execa("dpkg-deb", ["--contents", join(directory, "pipette.deb")]);
+    const placeOf = (path: string): number => stdout.split("\n").findIndex((line) => line.endsWith(` .${path}`));
+    expect(placeOf("/usr/libexec/pipette/pipette")).toBeGreaterThan(0);
+    expect(placeOf("/opt/cni/bin/pipette")).toBeGreaterThan(placeOf("/usr/libexec/pipette/pipette"));
+    await node.run(`cmp /opt/cni/bin/pipette ${executablesInside}/forward`);
   });
 
   test("serves once it is asked to, and goes on with its pods when another is installed over it", async () => {
@@ -69,7 +77,7 @@ describeWith("the package for Debian", ["root", "systemd", "nft"], () => {
     await cni("DEL");
     await dpkg("--remove", "pipette");
     expect(await unitIs(node, "is-active")).toBe("inactive");
-    expect(await node.run("find /etc/cni /opt -name *pipette*")).toBe("");
+    expect(await node.run("find /etc/cni /opt /usr/libexec -name *pipette*")).toBe("");
     expect(await node.run("ls /etc/pipette /var/lib/pipette")).toMatch(/agent\.yaml[\s\S]*leases\.db/);
     await dpkg("--purge", "pipette");
     await expect(node.run("ls /etc/pipette")).rejects.toThrow("No such file");

@@ -64,6 +64,16 @@ describeWith("the licences in an executable", ["linux"], () => {
   });
 });
 
+describeWith("the licences of the small program in an executable", ["linux", "musl", "mingw"], () => {
+  test("are those of both systems' C libraries, with the texts that name their authors", async () => {
+    compileExecutables();
+    const { stdout } = await execa(join(executables, "pipette"), ["version", "--licenses"]);
+    for (const name of ["musl", "mingw-w64 runtime", "libgcc"])
+      expect(stdout, name).toMatch(new RegExp(`^${name} \\d\\S+ +\\S+`, "m"));
+    expect(stdout).toMatch(/^==== musl$[\s\S]*Rich Felker[\s\S]*^==== mingw-w64 runtime$[\s\S]*the mingw-w64 project/m);
+  });
+});
+
 function licenceFile(name: string): string | undefined {
   const directory = join(root, "node_modules", name);
   const file = readdirSync(directory).find((entry) => /^licen[cs]e/i.test(entry));

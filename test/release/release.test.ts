@@ -15,6 +15,8 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { carriedMark } from "../../agent/commands/install/executable-marks.ts";
+import { stampOf } from "../../build/program.ts";
 import { chartPackage } from "../../build/release/chart.ts";
 import { releaseExecutables } from "../../build/release/executables.ts";
 import { releaseFiles } from "../../build/release/release.ts";
@@ -36,7 +38,7 @@ const standIns = {
   "windows-x64": Buffer.from("MZ, or so it seems"),
 };
 
-describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft", "openvswitch"], () => {
+describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft", "openvswitch", "musl"], () => {
   // On the disk that npm's packages lie on, which are linked and not copied.
   const parent = mkdtempSync(join(root, "dist/.test-release-"));
   const at = (...names: readonly string[]): string => join(parent, ...names);
@@ -93,6 +95,12 @@ describeWith("a release, as npm run package makes it", ["linux", "busybox", "nft
     await releaseExecutables(later.full, ["linux-x64"], at("scratch"), () => undefined);
     const { stdout } = await execa(at("scratch/linux-x64/pipette"), ["version"]);
     expect(stdout).toContain(`pipette ${later.full}: `);
+    const [whole, small] = ["pipette", "forward"].map((name) => readFileSync(at("scratch/linux-x64", name)));
+    const buildId = stampOf({ platform: "linux-x64", version: later.full }).slice(0, 32);
+    expect(whole?.includes(buildId)).toBe(true);
+    // Compilers put it into instructions, eight bytes at a time.
+    expect(small?.includes(Buffer.from(buildId.slice(0, 16), "hex"))).toBe(true);
+    expect(whole?.includes(carriedMark(small ?? Buffer.alloc(0)))).toBe(true);
   });
 
   test("has everything, with checksums", async () => {

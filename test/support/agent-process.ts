@@ -123,7 +123,7 @@ export class AgentHome implements AsyncDisposable {
     return this.call(nodeService.status, { network: "" });
   }
 
-  /** What stands, as the agent lists it: container ids, sorted. */
+  /** The interfaces that the agent lists: container ids, sorted. */
   async containers(): Promise<string[]> {
     const { interfaces } = await this.call(nodeService.listInterfaces, {});
     return interfaces.map((entry) => entry.containerId).sort();
@@ -175,11 +175,11 @@ export class AgentProcess {
     return status;
   }
 
-  /** One that has ended already gets none. */
+  /** A process that has ended already gets no signal. */
   signal(name: NodeJS.Signals): void {
     if (!existsSync(`/proc/${this.#child.pid}`)) return;
     process.kill(this.pid, name);
-    // `nsenter` stops with its child, and has to go on with it.
+    // `nsenter` stops with its child, and has to be continued too.
     if (name !== "SIGSTOP") this.#child.kill("SIGCONT");
   }
 
@@ -213,7 +213,7 @@ export class AgentProcess {
 
   #take(text: string): void {
     this.stderr += text;
-    // Never the whole text: a benchmark's agent writes very much of it, and the search would run beside what is measured.
+    // Only new lines are searched: a benchmark's agent writes a lot, and the search would disturb the measurement.
     const lines = (this.#unfinished + text).split("\n");
     this.#unfinished = lines.pop() ?? "";
     for (const line of lines) {

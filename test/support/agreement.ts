@@ -18,11 +18,11 @@ export interface AgreementOptions {
   readonly node: PrivateNode;
   readonly home: Pick<AgentHome, "directory" | "configFile">;
   readonly executables: string;
-  /** Interfaces of the node that are nobody's pod. */
+  /** Interfaces of the node that belong to no pod. */
   readonly fixedLinks: readonly string[];
-  /** Names in /run/netns that are nobody's pod. */
+  /** Names in /run/netns that belong to no pod. */
   readonly fixedNamespaces: readonly string[];
-  /** Codes of what the doctor finds because the test wants it so. */
+  /** Codes of findings that the test expects. */
   readonly expected?: readonly string[];
   /** Of the doctor's process, beside this one's. */
   readonly env?: Readonly<Record<string, string>>;
@@ -39,8 +39,8 @@ interface Report {
 }
 
 /**
- * Leases, kernel interfaces, namespaces, port rules and the runtime's own list: all say the same, at the latest
- * after a moment.
+ * Checks that leases, kernel interfaces, namespaces, port rules and the runtime's own list agree, at the latest after a
+ * moment.
  * @throws with a line for each thing that disagrees
  */
 export async function expectAgreement(
@@ -57,7 +57,7 @@ export async function expectAgreement(
 }
 
 /**
- * What users have, `pipette doctor`, and beside it what only a test knows: everything that this node should have.
+ * Runs `pipette doctor` and checks what only a test knows: everything that this node should have.
  * @returns a line for each thing that disagrees at this moment
  */
 export async function disagreements(options: AgreementOptions, pods: readonly RuntimePod[]): Promise<string[]> {
@@ -83,10 +83,10 @@ export async function disagreements(options: AgreementOptions, pods: readonly Ru
   return found;
 }
 
-/** Who may write what in etcd: the members of the tests have no users, and that is of no pod's. */
+/** Not counted: the tests' etcd members have no users, which does not concern pods. */
 const ofRegistry = "registry-rights";
 
-/** Notes count as well: in the end nothing is under way any more. */
+/** Notes count as well, because at the end no call is running. */
 async function diagnosis(
   { node, home, executables, env = {}, expected = [] }: AgreementOptions,
   pods: readonly RuntimePod[],

@@ -34,7 +34,7 @@ export class ClosingReporter implements Reporter {
     const count = [...module.children.allTests()].length;
     const verdict = this.#tally.failed === before ? "ok  " : "FAIL";
     this.#print(`${verdict} ${module.relativeModuleId} (${count} tests, ${seconds} s)`);
-    // Here too: whoever ends the run early, or cuts its output, still sees why.
+    // Printed here too, so that the reason is visible if the run is ended early or its output cut.
     for (const failure of this.#failures.slice(listed)) this.#print(indented(failure));
   }
 
@@ -47,7 +47,7 @@ export class ClosingReporter implements Reporter {
         this.#secondTries.push(`${name}\n${indented((result.errors ?? []).map(described).join("\n"))}`);
     } else if (result.state === "skipped") {
       const reason = result.note ?? (groupFailed(test) ? "its group could not be set up" : undefined);
-      // Nobody would ever miss a test that is skipped in silence.
+      // A test that is skipped without a reason would never be missed.
       if (reason === undefined)
         this.#fail(name, "it was skipped without a reason, wanted describeWith() or skip(reason)");
       else this.#tally.skipped.push({ name, reason });
@@ -67,7 +67,7 @@ export class ClosingReporter implements Reporter {
     return this.#tally.failed > 0 || this.#tally.passed === 0;
   }
 
-  /** What the run has to say at its end; `also` are lines of other checks. */
+  /** Prints the summary; `alsoFailed` are lines of other checks. */
   close(alsoFailed: readonly string[]): void {
     const { passed, failed, skipped } = this.#tally;
     for (const failure of this.#failures) this.#print(`\n${failure}`);

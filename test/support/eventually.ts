@@ -1,7 +1,7 @@
-/** Far more than anything takes that works: a busy machine may need it, and a test that passes does not wait so long. */
+/** Far more than anything takes that works; only a busy machine needs it. */
 const withinLongMs = 20_000;
 
-/** Asks again until the answer is neither `undefined` nor `false`; fails only when it never is. */
+/** Repeats the question until the answer is neither `undefined` nor `false`; fails after a long time. */
 export async function eventually<T>(
   ask: () => T | Promise<T>,
   what: string,

@@ -39,7 +39,7 @@ export async function fillStore(dataDir: string, filling: Filling): Promise<void
   db.close();
 }
 
-/** Odd, so that no two products are the same. */
+/** Odd, so that all products differ. */
 const spreadingFactor = 0x9e3779b1;
 
 export const standingId = (index: number): string =>

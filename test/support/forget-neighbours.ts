@@ -1,8 +1,8 @@
 import type { NetworkNamespace } from "./network-namespace.ts";
 
 /**
- * Has a namespace's kernel forget its neighbours. `ip` reads them and then takes them away one by one, and fails for one
- * that the kernel itself has dropped in between, with the rest undone: then it has to look again.
+ * Flushes a namespace's neighbour table. `ip` reads the entries and then deletes them one by one, and stops with an
+ * error if the kernel has dropped one in between: then it is run again.
  * @param which in `ip`'s words: `all`, `to 10.0.0.1`
  */
 export async function forgetNeighbours(namespace: Pick<NetworkNamespace, "run">, which: string): Promise<void> {
@@ -16,5 +16,5 @@ export async function forgetNeighbours(namespace: Pick<NetworkNamespace, "run">,
   }
 }
 
-/** Between two looks hardly anything goes: more than this is something else. */
+/** Hardly any entry disappears between two attempts: more failures than this have another cause. */
 const maxLooks = 10;

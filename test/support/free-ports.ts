@@ -1,8 +1,8 @@
 import { createServer } from "node:net";
 
 /**
- * Below the ports that the kernel gives to connections that go out (32768 and more): one of those would be taken again by
- * any program of the machine before its owner listens there.
+ * Below the kernel's ports for outgoing connections (32768 and more), which any program could take before the owner
+ * listens there.
  */
 const first = 20_000;
 const count = 12_000;

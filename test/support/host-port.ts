@@ -13,7 +13,8 @@ export interface HostPort {
 
 /**
  * Has the real portmap lead a port of the node to a pod, with `snat`, so that the node reaches it by 127.0.0.1 too: for
- * that it turns `route_localnet` on at the interface that leads to the pod. @throws with what the plugin said
+ * that it turns `route_localnet` on at the interface that leads to the pod.
+ * @throws with what the plugin said
  */
 export async function addHostPort(
   node: NetworkNamespace,

@@ -18,10 +18,10 @@ export const isInFront = process.env["PIPETTE_IN_FRONT"] === "1";
 export const frontDirectory = join(root, "dist", "in-front");
 
 /** As long as a socket's path can be. */
-const mostPathBytes = 107;
+const maxPathBytes = 107;
 const placeholders = {
-  agentSocket: "agent-".padEnd(mostPathBytes, "-"),
-  ipamSocket: "ipam-".padEnd(mostPathBytes, "-"),
+  agentSocket: "agent-".padEnd(maxPathBytes, "-"),
+  ipamSocket: "ipam-".padEnd(maxPathBytes, "-"),
 };
 type Sockets = Readonly<Record<keyof typeof placeholders, string>>;
 
@@ -61,7 +61,7 @@ export function smallPrograms(sockets: Sockets): string {
 function put(bytes: Buffer, placeholder: string, socket: string): void {
   const at = bytes.indexOf(`${placeholder}\0`);
   const isOnce = at >= 0 && bytes.indexOf(placeholder, at + 1) < 0;
-  if (!isOnce || Buffer.byteLength(socket) > mostPathBytes)
+  if (!isOnce || Buffer.byteLength(socket) > maxPathBytes)
     throw new Error(`Cannot put the socket "${socket}" into the small program: there is no one place for it`);
   bytes.fill(0, at, at + placeholder.length).write(socket, at);
 }

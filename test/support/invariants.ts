@@ -1,9 +1,9 @@
 import { DatabaseSync } from "node:sqlite";
 
 /**
- * What must hold in a lease database whatever happened to the processes that wrote it: one sentence for each
- * thing that does not. Opens the file as any process does, and finds no lock in its way. Shares no code with the
- * product, whose own check (`pipette ipam check`) would share its mistakes.
+ * The invariants of a lease database, whatever happened to the processes that wrote it: one sentence for each that does
+ * not hold. Opens the file as any process does. Shares no code with the product, since its own check (`pipette ipam
+ * check`) could share its mistakes.
  */
 export function brokenInvariants(path: string): readonly string[] {
   const db = new DatabaseSync(path, { timeout: 0 });

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { linuxPaths } from "../../shared/os/paths.linux.ts";
 
-/** Where an installed Pipette and the runtimes keep what is theirs: no test has any business there. */
+/** Places of an installed Pipette and of runtimes, which no test may touch. */
 const places = [linuxPaths.dataDir, "/var/run/pipette", "/etc/pipette", linuxPaths.cniConfDir];
 
 /** The files at the places that belong to the machine itself, with size and time of change. */
@@ -9,7 +9,7 @@ export function machineState(): ReadonlyMap<string, string> {
   return new Map(places.flatMap((place) => entriesOf(place)));
 }
 
-/** What has come, gone or changed between two looks. */
+/** Files that were added, removed or changed between two states. */
 export function differences(
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>,
@@ -26,9 +26,9 @@ function entriesOf(place: string): readonly (readonly [string, string])[] {
   try {
     const stat = statSync(place);
     if (!stat.isDirectory()) return [[place, `${stat.size} ${stat.mtimeMs}`]];
-    // A directory's own time says nothing that its entries do not.
+    // A directory's own time is ignored, since its entries are compared.
     return [[place, "directory"], ...readdirSync(place).flatMap((name) => entriesOf(`${place}/${name}`))];
   } catch {
-    return []; // Is not there, or is not for this user to see.
+    return []; // It does not exist, or this user may not read it.
   }
 }

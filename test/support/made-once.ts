@@ -4,8 +4,8 @@ import { basename, dirname, join } from "node:path";
 const longestMakingMs = 120_000;
 
 /**
- * Makes a file or a directory that test files share, whichever of them comes first; those that come meanwhile wait.
- * It has its name at its end only: half of it is never taken for the whole.
+ * Makes a file or a directory that test files share: the first one makes it, the others wait. It gets its name only
+ * when it is complete.
  * @param make gets the path to make it under
  */
 export async function madeOnce(path: string, make: (making: string) => Promise<void>): Promise<void> {

@@ -45,13 +45,13 @@ export class NetworkNamespace implements Disposable {
 
   /** Moves the calling thread there, for good. */
   enter(): void {
-    // A process that is in a place where it does not belong must not go on.
+    // A process in the wrong namespace must not continue.
     if (libc.setns(this.#file, CLONE_NEWNET) !== 0) process.abort();
   }
 
   /**
    * Does something inside: sockets that it opens, processes that it starts and sysctls that it writes are the
-   * namespace's. It must be done when it returns; what it awaited would run elsewhere.
+   * namespace's. The work must be synchronous: anything awaited would run in another namespace.
    */
   readonly within = <T>(work: () => T): T => {
     using home = NetworkNamespace.current();

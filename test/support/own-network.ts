@@ -18,7 +18,7 @@ export const isInside = (): boolean => process.env[marker] !== undefined;
  */
 export async function runInside(endEarly?: () => void): Promise<number | undefined> {
   if (isInside()) {
-    // The first process of a namespace hears no signal that it has not asked for.
+    // The first process of a process namespace receives only signals that it handles.
     for (const signal of ["SIGINT", "SIGTERM"] as const)
       process.on(signal, endEarly ?? (() => process.exit(statusAfter(signal))));
     return undefined;

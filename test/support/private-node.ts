@@ -4,9 +4,8 @@ import { basename, join } from "node:path";
 import { execa } from "execa";
 
 /**
- * File systems of the node's own for what runtimes keep at fixed places, below /run and /var/lib, and for the whole
- * program of an installation, whose place is fixed as well. The shell stays
- * as process 1: bash reaps what others leave, and ends with its stdin, that is with whoever started the node.
+ * Mounts the node's own file systems over the fixed places of runtimes, below /run and /var/lib. The shell stays as
+ * process 1: bash reaps orphans, and ends when its stdin is closed, that is with the process that started the node.
  */
 const script = `set -e
 mount -t tmpfs -o mode=755 run /run
@@ -19,8 +18,8 @@ echo ready
 read -r _ || true`;
 
 /**
- * Has the first process see the control groups below one of its own as all that there are, and mounts them anew. A
- * set of processors has to be filled before anybody can be in it.
+ * Puts the first process into a control group of its own, which it sees as the root, and mounts the hierarchies again.
+ * A cpuset has to be filled before a process can join it.
  */
 const ownGroups = `set -e
 for group in /sys/fs/cgroup/*/; do
@@ -42,7 +41,7 @@ exec unshare --cgroup bash -c '
 ' "$1"`;
 
 export interface PrivateNodeOptions {
-  /** Whether it sees no control groups but its own: kubelets take those that they see for the machine's. */
+  /** Whether it sees only its own control groups: kubelets take those that they see for the machine's. */
   readonly ownGroups?: boolean;
 }
 
@@ -127,7 +126,7 @@ export class PrivateNode implements AsyncDisposable {
   }
 }
 
-/** In every hierarchy; each directory has to be empty of groups before it can go, and cannot be emptied of files. */
+/** Removes the group in every hierarchy, children first. */
 function removeCgroup(name: string): void {
   const root = "/sys/fs/cgroup";
   const hierarchies = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());

@@ -6,7 +6,7 @@ import { whyNoKubernetes } from "../kubernetes/assets.ts";
 import { whyNoSchemas } from "../manifests/schemas.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
-/** What a system test may need of the machine, and the sentence that its absence gives. */
+/** What a system test may need of the machine, and the sentence for its absence. */
 const needs = {
   linux: () => (isWindows ? "it is about sockets and namespaces of Linux" : undefined),
   root: () => (process.getuid?.() === 0 ? undefined : "it is not run as root"),
@@ -19,6 +19,7 @@ const needs = {
   protoc: () => missingFile("/usr/bin/protoc", "protobuf-compiler"),
   "proto-files": () => missingFile("/usr/include/google/protobuf/any.proto", "libprotobuf-dev"),
   gcc: () => missingFile("/usr/bin/gcc", "gcc"),
+  clang: () => missingFile("/usr/bin/clang-14", "clang-14, and libclang-rt-14-dev for its libFuzzer"),
   musl: () => missingFile("/usr/bin/musl-gcc", "musl-tools"),
   busybox: () => missingFile("/usr/bin/busybox", "busybox-static"),
   strace: () => missingFile("/usr/bin/strace", "strace"),

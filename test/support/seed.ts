@@ -1,5 +1,5 @@
 /**
- * Where tests begin that choose at random: the same for the same change, whose landing must not be a matter of luck.
- * `PIPETTE_SEED` is another one; the long runs (`npm run soak`, `fuzz`, `bench:storms`) draw a new one each time.
+ * The seed of random tests: constant, so that their outcome is not a matter of luck. `PIPETTE_SEED` sets another one;
+ * the long runs (`npm run soak`, `fuzz`, `bench:storms`) draw a new one each time.
  */
 export const seed = Number(process.env["PIPETTE_SEED"] ?? 1);

@@ -39,6 +39,8 @@ const furtherFaces: Readonly<Record<string, readonly string[]>> = {
   "cni/": ["hosted.ts"],
   // Readers of JSON, which the plugins load, and nothing with them.
   "shared/schema/": ["json.ts", "json-fault.ts", "json-fields.ts", "near.ts"],
+  // Unit tests of the data paths put one in memory in its place.
+  "agent/protocols/netlink/": ["kernel.ts"],
   "agent/commands/": ["agent/agent-command.ts", "doctor/runtime-list.ts"],
   "agent/datapath/bridge/": ["gateway-bridge.ts"],
   "agent/datapath/hns/": ["endpoint-records.ts", "windows-host/powershell.windows.ts"],

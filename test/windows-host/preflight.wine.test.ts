@@ -5,6 +5,7 @@ import { NodeInMemory } from "./node-in-memory.ts";
 import { freshNode, makeHnsNetwork, type NodeState } from "./node-state.ts";
 
 const directory = "C:\\Program Files\\containerd\\cni\\bin";
+const whole = "C:\\Program Files\\Pipette\\pipette.exe";
 const dataDir = "C:\\ProgramData\\pipette";
 
 /** A server on which everything is there. */
@@ -20,7 +21,7 @@ const sound = (): NodeState => ({
   preferences: [
     {
       ExclusionPath: [dataDir],
-      ExclusionProcess: [`${directory}\\pipette.exe`, `${directory}\\pipette-ipam.exe`],
+      ExclusionProcess: [whole, `${directory}\\pipette.exe`, `${directory}\\pipette-ipam.exe`],
       DisableRealtimeMonitoring: false,
     },
   ],
@@ -78,7 +79,7 @@ describeWine("pipette.exe install --check", (wine) => {
     expect(told["node address"]?.is).toContain('is on "vEthernet (Ethernet0)", which is virtual');
     expect(told["tunnel ports"]?.is).toBe("UDP 4789 is process 4's");
     expect(told["Defender"]?.todo).toBe(
-      `Add-MpPreference -ExclusionProcess '${directory}\\pipette.exe','${directory}\\pipette-ipam.exe' -ExclusionPath '${dataDir}'`,
+      `Add-MpPreference -ExclusionProcess '${whole}','${directory}\\pipette.exe','${directory}\\pipette-ipam.exe' -ExclusionPath '${dataDir}'`,
     );
   }, 120_000);
 

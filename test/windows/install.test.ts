@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { writeSample } from "../install/sample-executable.ts";
+import { smallSample, writeSample } from "../fakes/sample-executable.ts";
 import { eventually } from "../support/agent-process.ts";
 import { anotherRelease, compileStandIn } from "./service-stand-in.ts";
 import { describeWine } from "./wine/describe-wine.ts";
@@ -12,6 +12,7 @@ import type { Program } from "./wine/program.ts";
 
 const pipette = `${executables}/pipette.exe`;
 const binDir = "C:\\Program Files\\containerd\\cni\\bin";
+const libexecDir = "C:\\Program Files\\Pipette";
 const dataDir = "C:\\ProgramData\\pipette";
 const digest = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex");
 
@@ -37,7 +38,10 @@ describeWine("pipette.exe install and uninstall", (wine) => {
   let fresh: string;
   /** Two releases that nobody runs, so that they can be small. */
   let samples: readonly [string, string];
+  /** One more, with a small program in front of it. */
+  let behind: string;
   let bin: string;
+  let libexec: string;
 
   const run = async (
     ...args: readonly string[]
@@ -64,7 +68,10 @@ describeWine("pipette.exe install and uninstall", (wine) => {
     anotherRelease(old, fresh);
     samples = [join(place, "sample1.exe"), join(place, "sample2.exe")];
     for (const sample of samples) writeSample(sample, sample);
+    behind = join(place, "behind.exe");
+    writeSample(behind, "behind", { carried: smallSample("in front") });
     bin = wine.prefix.unixPath(binDir);
+    libexec = wine.prefix.unixPath(libexecDir);
   });
 
   // Wine ends its services when the last other program has ended.
@@ -74,7 +81,8 @@ describeWine("pipette.exe install and uninstall", (wine) => {
     return async () => {
       if ((await service("query")).includes("STATE")) await run("uninstall", "--purge");
       await companion[Symbol.asyncDispose]();
-      for (const directory of [bin, wine.prefix.unixPath(dataDir)]) rmSync(directory, { recursive: true, force: true });
+      for (const directory of [bin, libexec, wine.prefix.unixPath(dataDir)])
+        rmSync(directory, { recursive: true, force: true });
     };
   });
 
@@ -141,17 +149,24 @@ describeWine("pipette.exe install and uninstall", (wine) => {
     const data = ["--data-dir", "C:\\elsewhere", "--socket", "\\\\.\\pipe\\pt-install"];
     await using running = wine.prefix.start(join(bin, "pipette.exe"), { args: ["ipam", "serve", ...data] });
     await running.saying('"ready"');
-    const replaced = await install(samples[0], "--no-service");
+    const replaced = await install(behind, "--no-service");
     expect(replaced.status).toBe(0);
-    const aside = readdirSync(bin).filter((name) => name.includes(".old-"));
-    expect(aside).toHaveLength(2);
+    // The small program waits for the whole one, so both run.
+    const asideIn = (directory: string): string[] =>
+      readdirSync(directory)
+        .filter((name) => name.includes(".old-"))
+        .map((name) => digest(join(directory, name)));
+    const small = digest(`${executables}/forward.exe`);
+    expect([asideIn(bin), asideIn(libexec)]).toEqual([[small, small], [digest(pipette)]]);
     expect(replaced.report.steps.at(-1)?.detail).toContain("still running, left for the next time");
-    expect(digest(join(bin, aside[0] ?? ""))).toBe(digest(pipette));
-    expect(running.hasEnded).toBe(false);
+    expect([digest(join(libexec, "pipette.exe")), running.hasEnded]).toEqual([digest(behind), false]);
 
     await running.stop();
     await install(samples[0], "--no-service");
     expect(readdirSync(bin).sort()).toEqual([".pipette.lock", "pipette-ipam.exe", "pipette.exe"]);
+    expect(readdirSync(libexec).sort()).toEqual([".pipette.lock", "pipette.exe"]);
+    expect((await run("uninstall")).status).toBe(0);
+    expect([readdirSync(bin), existsSync(libexec)]).toEqual([[], false]);
   });
 
   test("a run that was killed between the two renames is finished by the next", async () => {
@@ -213,8 +228,9 @@ describeWine("pipette.exe install and uninstall", (wine) => {
     expect([status, stdout]).toEqual([0, expect.stringContaining("gone with the next start of the machine")]);
     const key = "HKLM\\System\\CurrentControlSet\\Control\\Session Manager";
     const pending = await wine.prefix.run("reg", { args: ["query", key, "/v", "PendingFileRenameOperations"] });
-    for (const name of readdirSync(bin)) expect(pending.stdout).toContain(name);
-    expect(readdirSync(bin).every((name) => name.includes(".old-"))).toBe(true);
+    const left = [bin, libexec].flatMap((directory) => readdirSync(directory));
+    for (const name of left) expect(pending.stdout).toContain(name);
+    expect([left.length > 0, left.every((name) => name.includes(".old-"))]).toEqual([true, true]);
   });
 
   test("outside the service control manager the service refuses to run, and says how it is meant", async () => {

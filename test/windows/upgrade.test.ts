@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { NodeInMemory } from "../windows-host/node-in-memory.ts";
@@ -10,6 +10,7 @@ import type { Program } from "./wine/program.ts";
 
 const bin = "C:\\Program Files\\containerd\\cni\\bin";
 const conflistPath = "C:\\Program Files\\containerd\\cni\\conf\\10-pipette.conflist";
+const whole = "C:\\Program Files\\Pipette\\pipette.exe";
 const dataDir = "C:\\ProgramData\\pipette";
 
 describeWine("the life of an installation on Windows: the agent as a service, pods, an upgrade", (wine) => {
@@ -79,7 +80,8 @@ describeWine("the life of an installation on Windows: the agent as a service, po
 
   test("the runtime's file comes when the service serves; pods outlive the upgrade untouched; the node is left clean", async () => {
     const place = ["--subnet", "10.9.0.0/24", "--node-address", "192.168.1.5", "--bridge", "br-int"];
-    await run("install", "--from", onDriveZ(earlier), ...place);
+    // As releases did it that had no small program.
+    await run("install", "--from", onDriveZ(earlier), "--no-libexec", ...place);
     expect(existsSync(wine.prefix.unixPath(conflistPath))).toBe(true);
     const namespaces = [wine.stubs.hns.newNamespace(), wine.stubs.hns.newNamespace()];
     const added = [await plugin("ADD", "a", namespaces[0] ?? ""), await plugin("ADD", "b", namespaces[1] ?? "")];
@@ -97,6 +99,18 @@ describeWine("the life of an installation on Windows: the agent as a service, po
     ]);
     expect([JSON.stringify(endpoints()), writing().length]).toEqual([standing, calls]);
 
+    const file = (path: string): Buffer => readFileSync(wine.prefix.unixPath(path));
+    expect(file(`${bin}\\pipette.exe`).equals(readFileSync(`${executables}/forward.exe`))).toBe(true);
+    expect(file(whole).equals(readFileSync(current))).toBe(true);
+    const key = "HKLM\\System\\CurrentControlSet\\Services\\pipette-agent";
+    const { stdout } = await wine.prefix.run("reg", { args: ["query", key, "/v", "ImagePath"] });
+    expect(stdout).toContain(`"${whole}" agent`);
+    // What the agent answers needs no whole program beside it.
+    const [at, away] = [whole, `${whole}.away`].map((path) => wine.prefix.unixPath(path));
+    renameSync(at ?? "", away ?? "");
+    expect(await plugin("ADD", "a", namespaces[0] ?? "")).toBe(added[0]);
+    renameSync(away ?? "", at ?? "");
+
     expect(await plugin("ADD", "a", namespaces[0] ?? "")).toBe(added[0]);
     expect(ipsOf(await plugin("ADD", "b-app", "container:b"))).toEqual(ipsOf(added[1] ?? ""));
     for (const [id, netns] of [
@@ -112,7 +126,7 @@ describeWine("the life of an installation on Windows: the agent as a service, po
     const removed = await run("uninstall", "--purge");
     expect(removed.split("\n")[1]).toMatch(/^remove +.*10-pipette\.conflist/);
     expect([endpoints(), [...wine.stubs.hns.store.networks.values()], host.state.nats]).toEqual([[], [], []]);
-    for (const path of [conflistPath, dataDir, `${bin}\\pipette.exe`])
+    for (const path of [conflistPath, dataDir, `${bin}\\pipette.exe`, whole])
       expect([path, existsSync(wine.prefix.unixPath(path))]).toEqual([path, false]);
     expect(wine.stubs.hns.handles.list()).toEqual([]);
   }, 240_000);

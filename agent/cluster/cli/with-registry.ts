@@ -20,7 +20,7 @@ export const configOption = {
 
 export const jsonOption = { help: "one JSON object, for programs" } as const satisfies OptionSpec;
 
-/** What a command on the registry works with. */
+/** The registry that a command uses, and its configuration. */
 export interface Opened {
   readonly registry: NodeRegistry;
   readonly config: AgentConfig;
@@ -44,15 +44,15 @@ export async function withRegistry(
   const { nodes } = config;
   if (nodes === undefined)
     return fail(io, action, `"${file}" has no section "nodes"`, "the registry that this node belongs to");
-  // Only what nobody can read stands in the way of an answer: the command itself tells of the rest.
+  // Only errors are logged, since the command reports everything else.
   const logger = createLogger("error", (line) => io.stderr(`${printable(line)}\n`));
   await using registry = await openRegistry(nodes, logger);
   return await work({ registry, config, nodes });
 }
 
 /**
- * Asks the agent of this node, which may have the place and the rights that nobody else here has, as in a pod; where no
- * agent can say, the registry itself, with a word about that.
+ * Asks the agent of this node, which may have credentials that this process lacks, as in a pod; if no agent answers,
+ * asks the registry itself and says so.
  * @returns exit status
  */
 export async function askRegistry<T>(
@@ -63,7 +63,7 @@ export async function askRegistry<T>(
   tell: (is: T) => number,
 ): Promise<number> {
   const file = options.config ?? paths.agentConfig;
-  // It may be in the agent's pod only.
+  // The file may exist only in the agent's pod.
   const isElsewhere = options.config === undefined && !existsSync(file);
   const config = isElsewhere ? undefined : await readConfig(file, io);
   if (!isElsewhere && config === undefined) return exitStatus.failed;
@@ -90,7 +90,7 @@ export function withTenants(
 export const keepsNone = (io: TerminalIo, action: string, registry: string): number =>
   fail(io, action, `${registry} keeps no tenants`, "one in etcd, or a file");
 
-/** @returns exit status: failed, or the one that is given */
+/** @returns the exit status: failed, or the given one */
 export function fail(
   io: TerminalIo,
   action: string,
@@ -102,7 +102,7 @@ export function fail(
   return status;
 }
 
-/** @returns an exit status where the name will not do */
+/** @returns an exit status if the name is invalid */
 export function refuseName(io: TerminalIo, action: string, name: string): number | undefined {
   if (isNodeName(name)) return undefined;
   return fail(io, action, `the node's name is "${name}"`, nodeNameRule, exitStatus.wrongArguments);

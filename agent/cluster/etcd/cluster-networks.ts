@@ -3,7 +3,7 @@ import { bitsOf, type Cidr, contains, firstOf, formatCidr, ipOf } from "../../..
 import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import { etcdLimits } from "../../protocols/etcd/mod.ts";
 
-/** A cluster network, cut into the subnets of nodes, which have an order. */
+/** A cluster network, cut into nodes' subnets in a fixed order. */
 export class SubnetPool {
   readonly network: ClusterNetwork;
   /** How many subnets there are. */
@@ -11,7 +11,7 @@ export class SubnetPool {
   readonly #prefix: number;
   readonly #bits: number;
 
-  /** @throws {CniError} 7 for a network that cannot be cut so */
+  /** @throws {CniError} 7 for a network that cannot be divided like this */
   constructor(network: ClusterNetwork) {
     const { cidr, hostBits } = network;
     const all = bitsOf(cidr.ip.family);
@@ -21,21 +21,21 @@ export class SubnetPool {
       throw new CniError(CniCode.invalidConfig, `Cannot use ${what}: ${is}`);
     };
     if (firstOf(cidr).value !== cidr.ip.value) refuse("it has host bits, wanted its first address");
-    // A gateway, a pod, and the two addresses that IPv4 sets apart.
+    // Room for a gateway, a pod, and IPv4's network and broadcast addresses.
     if (!Number.isInteger(hostBits) || hostBits < 2) refuse("a subnet would have no room, wanted 2 host bits or more");
     if (bits < 0) refuse(`it is smaller than one subnet, wanted ${all - cidr.prefix} host bits at most`);
     this.network = network;
     this.#prefix = all - hostBits;
-    // More are never given away, as in OpenShift SDN.
+    // More subnets are never given out, as in OpenShift SDN.
     this.#bits = Math.min(bits, etcdLimits.subnetBits);
     const usable = 2 ** this.#bits;
     this.count = this.#skipsZeros ? usable - usable / 65_536 : usable;
   }
 
   /**
-   * The subnet that comes `order`th, as OpenShift SDN gives them away: where subnets are smaller than an octet and their
-   * numbers go beyond it, the first ones are those that begin where an octet does, 10.1.0.0/26, 10.1.1.0/26 and so on;
-   * 10.1.0.64/26 comes after 10.1.255.0/26. IPv6 leaves out those whose group of 16 bits is zero.
+   * The subnet with this number, in OpenShift SDN's order: if subnets are longer than /24, those that begin at an octet
+   * come first: 10.1.0.0/26, 10.1.1.0/26 and so on; 10.1.0.64/26 comes after 10.1.255.0/26. For IPv6, subnets whose
+   * group of 16 bits is zero are left out.
    */
   at(order: number): Cidr {
     const { cidr, hostBits } = this.network;
@@ -64,7 +64,7 @@ export class SubnetPool {
   }
 }
 
-/** The networks of one family: those before are full before the next is used. */
+/** The networks of one family, which are filled one after the other. */
 export class FamilyNetworks {
   readonly #pools: readonly SubnetPool[];
 
@@ -81,15 +81,15 @@ export class FamilyNetworks {
     return this.#pools.some((pool) => pool.has(subnet));
   }
 
-  /** The subnet of a number that nobody else has got, as long as the numbers go round for the first time. */
+  /** The subnet of a ticket, as long as tickets have not wrapped around. */
   first(ticket: number): Cidr | undefined {
     const pool = this.#pools[0];
     return pool !== undefined && ticket < pool.count ? pool.at(ticket) : undefined;
   }
 
   /**
-   * A free subnet: that of the ticket, else any, so that those who look at once find different ones. `undefined` where
-   * all are taken.
+   * A free subnet: that of the ticket, else a random one, so that nodes that join at the same time find different ones.
+   * `undefined` where all are taken.
    * @param taken the subnets that are not free, as texts
    */
   free(taken: ReadonlySet<string>, ticket?: number): Cidr | undefined {
@@ -103,7 +103,7 @@ export class FamilyNetworks {
   }
 }
 
-/** A random number below `count` that is free. Costs about as many looks as there are numbers that are not. */
+/** A random free number below `count`. Costs about as many tests as numbers are taken. */
 export function freeNumber(count: number, isFree: (number: number) => boolean): number | undefined {
   let at = 0;
   for (let i = 0; i < Math.min(etcdLimits.guesses, count); i++) {

@@ -40,19 +40,19 @@ export interface EtcdRegistryOptions {
   readonly logger?: Logger;
 }
 
-/** What did not fit together in the registry, and what became of it. */
+/** An inconsistency in the registry, and the outcome of its repair. */
 export interface Repair {
   readonly problem: string;
-  /** `found` where nothing was to be changed; `left alone` where only a person can tell who is right. */
+  /** `found` in a dry run; `left alone` if only a person can decide. */
   readonly outcome: "found" | "repaired" | "changed meanwhile" | "left alone";
 }
 
 export interface EtcdNodeRegistry extends NodeRegistry {
   readonly tenants: TenantRegistry;
   /**
-   * Looks for what does not fit together, such as subnets without a node, and puts it right, each by a
-   * compare-and-swap of its own: what changes meanwhile stays as it is.
-   * @param dryRun looks only
+   * Finds inconsistencies, such as subnets without a node, and repairs each by a compare-and-swap of its own; what
+   * changes meanwhile stays as it is.
+   * @param dryRun changes nothing
    * @throws {CniError} 11
    */
   repair(options?: { readonly dryRun?: boolean }): Promise<readonly Repair[]>;
@@ -63,7 +63,8 @@ const defaultNetworks: readonly ClusterNetwork[] = [{ cidr: parseCidr("10.128.0.
 
 /**
  * Nodes and tenants in etcd (v3 API): subnets and VNIDs are claimed by compare-and-swap, nothing is ever locked.
- * @throws {CniError} 7 for options that cannot be used. The first call connects; what follows and keeps alive ends with it.
+ * @throws {CniError} 7 for options that cannot be used. The first call connects; disposing of the registry ends its
+ * watches and keep-alives.
  */
 export function createEtcdRegistry(options: EtcdRegistryOptions): EtcdNodeRegistry {
   return new EtcdRegistry(options);
@@ -110,7 +111,7 @@ class EtcdRegistry implements EtcdNodeRegistry {
   }
 
   async release(name: string, uid?: string): Promise<boolean> {
-    // What is gone after an answer was lost has gone by us, as far as anybody can tell.
+    // After a lost answer, a node that is gone counts as released by this call.
     let uncertain = false;
     return await this.#retried(`release node "${name}"`, async () => {
       try {
@@ -136,7 +137,7 @@ class EtcdRegistry implements EtcdNodeRegistry {
       try {
         return readNode(name, value);
       } catch (caught) {
-        // One record that nobody can read must not keep the others away.
+        // One unreadable record must not hide the others.
         this.#options.logger?.warn("A record in the registry is left out", { node: name, reason: reasonOf(caught) });
         return undefined;
       }
@@ -175,8 +176,9 @@ class EtcdRegistry implements EtcdNodeRegistry {
 }
 
 /**
- * What this client may write and no node has to, in sentences. etcd holds every branch of a transaction against the
- * client's role, also one that is never taken: so nothing is written to find it out. What cannot be told is not said.
+ * Write permissions of this client that no node needs, in sentences. etcd checks every branch of a transaction against
+ * the client's role, also one that is never taken, so nothing is written to find out. What cannot be determined is left
+ * out.
  */
 export async function excessRights(client: EtcdClient, keys: Keys): Promise<readonly string[]> {
   const rights: readonly (readonly [key: string, what: string])[] = [
@@ -190,7 +192,7 @@ export async function excessRights(client: EtcdClient, keys: Keys): Promise<read
 
 /** No node or project can be called so. */
 const nobody = "-";
-/** No key gets there in the life of a cluster. */
+/** No revision of a key gets this high. */
 const neverReached = Number.MAX_SAFE_INTEGER;
 
 async function mayWrite(client: EtcdClient, key: string): Promise<boolean> {

@@ -35,7 +35,7 @@ type Follow = <T>(
   read: (name: string, value: string) => T | undefined,
 ) => Followed<ReadonlyMap<string, T>>;
 
-/** What is read in one transaction, and what then is changed if it is still so. */
+/** The state of a project that one transaction reads, and that the next requires to be unchanged. */
 interface Project {
   readonly key: string;
   readonly modRevision: number;
@@ -43,8 +43,8 @@ interface Project {
 }
 
 /**
- * VNIDs of projects. A key per project says which it has, a key per VNID that it is in use. Whoever begins or ceases to use
- * a VNID changes the latter's revision, so that nobody frees it while another joins.
+ * VNIDs of projects. There is a key per project with its VNID, and a key per VNID in use. Every project that begins or
+ * ceases to use a VNID changes the latter's revision, so that none is freed while another project joins it.
  */
 export class EtcdTenants implements TenantRegistry {
   readonly #client: EtcdClient;
@@ -70,7 +70,8 @@ export class EtcdTenants implements TenantRegistry {
     const action = `assign a VNID to project "${project}"`;
     this.#requireName(project, action);
     if (typeof to === "object") this.#requireName(to.join, action);
-    // A VNID of its own is a new one, so what an attempt whose answer is lost has done must not be done again.
+    // A project's own VNID is always a new one, so an attempt whose answer was lost must not be repeated if it
+    // succeeded.
     const before = await retried(this.#client, action, () => this.#projects(project));
     return await retried(this.#client, action, async () => {
       const [now] = await this.#projects(project);
@@ -89,7 +90,7 @@ export class EtcdTenants implements TenantRegistry {
       const is = (has: string): CniError =>
         new CniError(CniCode.invalidConfig, `Cannot ${action} in ${this.#client.name}: it has ${has}`);
       if (own === undefined || this.#vnidIn(own.kv) !== vnid) throw is(own === undefined ? "none" : textOf(own.kv));
-      // Those that have it are meant to have it together.
+      // All projects that share the VNID are confirmed together.
       const others = all.filter((each) => vnid >= firstVnid && each !== own && vnidOfText(textOf(each.kv)) === vnid);
       for (const each of [...others, own]) {
         const { succeeded } = await this.#client.txn({
@@ -113,7 +114,7 @@ export class EtcdTenants implements TenantRegistry {
     return put(this.#keys.confirmedVnid(project), String(vnid));
   }
 
-  /** @param first only where the project has none yet, for a node, which confirms nothing */
+  /** @param first only if the project has none yet; for nodes, which confirm nothing */
   async #assign(project: string, to: Target, first: boolean): Promise<number> {
     let taken: ReadonlySet<string> | undefined;
     const ticket = to === "own" ? await takeTicket(this.#client, this.#keys.ticket("vnids")) : 0;
@@ -124,7 +125,7 @@ export class EtcdTenants implements TenantRegistry {
       const vnid = to === "own" ? this.#free(ticket, taken) : to === "global" ? 0 : other?.vnid;
       if (vnid === undefined) throw this.#none(project, to);
       const joined = other === undefined ? [] : [unchanged(other.key, other.modRevision)];
-      // Who joins confirms that both have the number: neither is the other's by mistake.
+      // Joining confirms the number for both projects, since sharing is intended.
       const confirmed = [project, ...(typeof to === "object" ? [to.join] : [])];
       const confirming = first ? [] : [...new Set(confirmed)].map((each) => this.#confirmation(each, vnid));
       const moving = vnid === self.vnid ? noPart : await this.#move(self, vnid, to === "own");
@@ -153,7 +154,7 @@ export class EtcdTenants implements TenantRegistry {
     };
   }
 
-  /** The VNID of the ticket, as long as nothing is known; then any that is free. */
+  /** The VNID of the ticket if the taken ones are not known yet; else any free one. */
   #free(ticket: number, taken: ReadonlySet<string> | undefined): number | undefined {
     if (taken === undefined) return firstVnid + (ticket % vnids);
     const order = freeNumber(vnids, (each) => !taken.has(this.#keys.vnidId(firstVnid + each)));
@@ -189,7 +190,7 @@ export class EtcdTenants implements TenantRegistry {
     return { when: [unchanged(key, found[0]?.[0]?.modRevision ?? 0)], run: [put(key, "")] };
   }
 
-  /** The VNID that a project had is free when no other has it. */
+  /** Frees the project's VNID if no other project uses it. */
   async #cease({ key: own, vnid }: Project): Promise<Part> {
     if (vnid === undefined || vnid < firstVnid) return noPart;
     const key = this.#keys.vnidId(vnid);
@@ -219,7 +220,7 @@ interface Part {
 
 const noPart: Part = { when: [], run: [] };
 
-/** `undefined` for what is no VNID. */
+/** `undefined` for an invalid VNID. */
 function vnidOfText(text: string): number | undefined {
   if (!/^\d{1,8}$/.test(text)) return undefined;
   const vnid = Number(text);

@@ -55,12 +55,12 @@ export async function takeSnapshot(client: EtcdClient, keys: Keys): Promise<Snap
   };
 }
 
-/** Something that does not fit together. */
+/** An inconsistency. */
 export interface Finding {
   /** The node that it is about; absent where there is none. */
   readonly node?: string;
   readonly problem: string;
-  /** What would put it right, as long as nothing changes meanwhile; absent where only a person can tell. */
+  /** The transaction that repairs it if nothing has changed; absent if only a person can decide. */
   readonly repair?: Transaction;
 }
 
@@ -93,7 +93,7 @@ function* aboutMarks({ nodes, marks }: Snapshot, keys: Keys): Generator<Finding>
   for (const [text, { modRevision, owner }] of marks) {
     const subnet = subnetOf(text);
     const holder = owner === undefined ? undefined : nodes.get(owner.node);
-    // A node of which nothing can be read may well have it; what another node has too is told of there.
+    // An unreadable node may hold the subnet, so the mark stays; a subnet of another node is reported with that node.
     if (wanted.has(text) || (holder !== undefined && holder.node === undefined)) continue;
     const problem = `subnet ${text} is taken by ${holderOf(owner)}, which does not have it`;
     yield owner === undefined || subnet === undefined
@@ -102,7 +102,7 @@ function* aboutMarks({ nodes, marks }: Snapshot, keys: Keys): Generator<Finding>
   }
 }
 
-/** Holds as long as the mark is the one that was seen, and its holder is as it was, or still is not there. */
+/** Succeeds only if the mark is unchanged, and its holder is unchanged or still missing. */
 const freeing = (subnet: Cidr, seen: number, owner: Owner, holderSeen: number, keys: Keys): Transaction => ({
   when: [unchanged(keys.subnet(subnet), seen), unchanged(keys.node(owner.node), holderSeen)],
   run: [remove(keys.subnet(subnet))],

@@ -20,9 +20,9 @@ import { type Keys, takeTicket } from "./keys.ts";
 import { readNode, readOwner, writeConfig, writeNode, writeOwner } from "./records.ts";
 
 /**
- * How a node gets its subnets. The only thing that safety rests on is one transaction, the claim: it puts the node's
- * record and marks the subnets where none of these keys is there yet. Whatever is lost before it has changed nothing;
- * whatever is lost after it is found again by the node's uid.
+ * How a node gets its subnets. Safety rests on one transaction alone, the claim: it writes the node's record and the
+ * marks of its subnets if none of these keys exists. A failure before it has changed nothing; after it the next attempt
+ * finds the record by the node's uid.
  */
 export class Join {
   readonly #client: EtcdClient;
@@ -37,7 +37,7 @@ export class Join {
     this.#families = familiesOf(networks);
   }
 
-  /** One attempt, which begins by looking what others have done. @throws {EtcdError} @throws {CniError} 7, 101 */
+  /** One attempt, which begins by reading the present state. @throws {EtcdError} @throws {CniError} 7, 101 */
   async attempt(self: Registration, claims: boolean, preferred: readonly Cidr[]): Promise<ClusterNode> {
     for (let claim = 0; claim < etcdLimits.claims; claim++) {
       const { config, node } = await this.#look(self.name);
@@ -58,7 +58,7 @@ export class Join {
     return { config: found[0]?.[0], node: found[1]?.[0] };
   }
 
-  /** The first node says what the networks are. */
+  /** The first node writes the networks. */
   async #writeConfig(): Promise<void> {
     const key = this.#keys.config;
     await this.#client.txn({ when: [absent(key)], run: [put(key, this.#config)] });
@@ -70,7 +70,7 @@ export class Join {
     throw new CniError(CniCode.invalidConfig, `Cannot register node "${name}" in ${this.#client.name}: ${is}`);
   }
 
-  /** `undefined` where something is to be looked at again. */
+  /** `undefined` if the state has changed, and the attempt has to be repeated. */
   async #claim(self: Registration, config: KeyValue, preferred: readonly Cidr[]): Promise<ClusterNode | undefined> {
     const prefix = this.#keys.subnets;
     const nodeKey = this.#keys.node(self.name);
@@ -98,7 +98,7 @@ export class Join {
     return undefined;
   }
 
-  /** One free subnet of each family; `undefined` where it has to be known first what is taken. */
+  /** One free subnet of each family; `undefined` if the taken subnets have to be read first. */
   #choose(
     self: Registration,
     taken: ReadonlySet<string> | undefined,
@@ -122,7 +122,7 @@ export class Join {
     return subnets;
   }
 
-  /** The node is there already: what it has is its own, if it is the same one. */
+  /** The record exists already: it is this node's own if it has its uid. */
   async #adopt(self: Registration, kv: KeyValue): Promise<ClusterNode | undefined> {
     const before = readNode(self.name, textOf(kv));
     if (before.uid !== self.uid) throw this.#taken(self, before);
@@ -168,7 +168,7 @@ export class Join {
 const namesOf = (kvs: readonly KeyValue[] | undefined, prefix: string): ReadonlySet<string> =>
   new Set((kvs ?? []).map((kv) => keyOf(kv).slice(prefix.length)));
 
-/** A person's spaces are none of the networks. */
+/** Compares without spaces, since people may edit the value. */
 function isSameJson(a: string, b: string): boolean {
   try {
     return Bun.deepEquals(JSON.parse(a), JSON.parse(b));
@@ -184,8 +184,8 @@ interface Mark {
 }
 
 /**
- * One attempt to take a node out and to free its subnets, in one transaction of deletions: etcd takes those also when
- * its database is full. A subnet that is marked as another's stays.
+ * One attempt to take a node out and to free its subnets, in one transaction of deletions: etcd accepts those also when
+ * its database is full. A mark that belongs to another node stays.
  * @param uid only if the node has it
  * @throws {EtcdError}
  */
@@ -219,7 +219,7 @@ async function marksOf(client: EtcdClient, keys: Keys, { name, uid, subnets }: C
   });
 }
 
-/** Also what cannot be read can be taken out; its marks are found by a repair. */
+/** An unreadable record can be released too; a repair finds its marks. */
 function readable(name: string, kv: KeyValue): ClusterNode | undefined {
   try {
     return readNode(name, textOf(kv));

@@ -20,8 +20,8 @@ import { readNode } from "./records.ts";
 const telling = "say that this node lives";
 
 /**
- * Says that a node lives, by a key with a lease. It says nothing else: what the node has does not depend on it, and
- * renewing a lease makes no revision, so that nobody who follows the nodes hears of it.
+ * Reports that a node is alive, by a key with a lease. The node's subnets do not depend on it, and renewing a lease
+ * makes no revision, so watchers of the nodes are not woken.
  */
 export class KeepAlive implements AsyncDisposable {
   readonly #client: EtcdClient;
@@ -58,7 +58,7 @@ export class KeepAlive implements AsyncDisposable {
     await withTimeout(this.#running, etcdLimits.farewellMs, () => undefined);
     const id = this.#lease;
     this.#lease = undefined;
-    // Where nobody hears it, the lease ends by itself.
+    // If the revocation is lost, the lease expires by itself.
     if (id !== undefined)
       await this.#client.call(etcdMethods.leaseRevoke, { id }, etcdLimits.farewellMs).catch(() => undefined);
   }
@@ -71,7 +71,7 @@ export class KeepAlive implements AsyncDisposable {
       this.#problem.clear();
       this.#health.works(telling);
     } catch (caught) {
-      // Soon, at another member, since a third of the lease has gone by already.
+      // Soon, at another member, because a third of the lease has passed already.
       if (caught instanceof EtcdError && caught.passing) nextMs = Math.min(nextMs, etcdLimits.retryMostMs);
       this.#say(reasonOf(caught));
     }
@@ -79,11 +79,11 @@ export class KeepAlive implements AsyncDisposable {
     this.#timer = setTimeout(() => {
       this.#running = this.#beat();
     }, nextMs);
-    // Nobody needs a process that does nothing else.
+    // This timer alone must not keep a process alive.
     this.#timer.unref();
   }
 
-  /** Whether both are still there: the key goes with a release, which may have been followed by a new registration. */
+  /** Whether lease and key both exist: a release deletes the key, and a new registration may have followed. */
   async #renew(id: number): Promise<boolean> {
     const { ttl } = await this.#client.call(etcdMethods.leaseKeepAlive, { id });
     const { found } = await this.#client.txn({ run: [get(this.#keys.aliveNode(this.#self.name))] });
@@ -93,7 +93,7 @@ export class KeepAlive implements AsyncDisposable {
     return false;
   }
 
-  /** A lease that nobody hears of again, because the answer is lost, ends by itself. */
+  /** If the answer is lost, the lease expires by itself. */
   async #begin(): Promise<void> {
     const id = 1 + Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
     await this.#client.call(etcdMethods.leaseGrant, { ttl: etcdLimits.leaseSeconds, id });
@@ -110,7 +110,7 @@ export class KeepAlive implements AsyncDisposable {
     this.#lease = id;
   }
 
-  /** It is tried again for ever. */
+  /** The attempts never end, so only a changed reason is logged. */
   #say(reason: string): void {
     if (this.#closed) return;
     this.#health.failed(telling, reason);

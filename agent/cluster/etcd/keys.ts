@@ -1,7 +1,7 @@
 import { type Cidr, formatCidr } from "../../../shared/net/ip.ts";
 import { type EtcdClient, EtcdError, get, put } from "../../protocols/etcd/mod.ts";
 
-/** What lies where in etcd. */
+/** The keys in etcd. */
 export class Keys {
   readonly #base: string;
 
@@ -9,7 +9,7 @@ export class Keys {
     this.#base = `${prefix}/v1`;
   }
 
-  /** The cluster networks, as the first node has said them. */
+  /** The cluster networks, written by the first node. */
   get config(): string {
     return `${this.#base}/config`;
   }
@@ -23,7 +23,7 @@ export class Keys {
     return this.nodes + name;
   }
 
-  /** Who has which subnet: a key that is there cannot be claimed again. */
+  /** The holder of each subnet: an existing key cannot be claimed again. */
   get subnets(): string {
     return `${this.#base}/subnets/`;
   }
@@ -32,7 +32,7 @@ export class Keys {
     return this.subnets + formatCidr(subnet);
   }
 
-  /** Who was heard of lately, each with a lease. */
+  /** Nodes that are alive, each key with a lease. */
   get alive(): string {
     return `${this.#base}/alive/`;
   }
@@ -75,10 +75,10 @@ export class Keys {
 }
 
 /**
- * A number that nobody else gets, from 0: etcd counts how often the key was put, and one transaction puts and reads it.
+ * A unique number, from 0: etcd counts how often the key was put, and one transaction puts and reads it.
  *
- * It is a hint where to begin to look, so that those who look at once find different things. Numbers that are lost,
- * doubled or begin again cost a try more; that nothing is given away twice rests on the claims alone.
+ * It is a hint where to begin the search, so that concurrent clients find different subnets. Lost, repeated or
+ * restarted numbers cost another attempt; that nothing is given out twice rests on the claims alone.
  * @throws {EtcdError}
  */
 export async function takeTicket(client: EtcdClient, key: string): Promise<number> {

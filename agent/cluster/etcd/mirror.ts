@@ -31,16 +31,16 @@ export interface MirrorOptions<T> {
   readonly relistMs?: number;
 }
 
-/** What is known of a key. */
+/** A known key. */
 interface Entry<T> {
   readonly modRevision: number;
   readonly value: T | undefined;
 }
 
 /**
- * All keys below a prefix in the order of their last changes, followed: a list at one revision, then a watch from the next one on. The watch resumes where it
- * was, at any member. Only where etcd has compacted its history, or is another cluster than before, everything is
- * listed anew, and what is different counts as changed.
+ * All keys below a prefix in the order of their last changes, followed: a list at one revision, then a watch from the
+ * next one on. The watch resumes where it was, at any member. Only if etcd has compacted its history, or is another
+ * cluster than before, everything is listed again, and differences count as changes.
  */
 export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Followed<ReadonlyMap<string, T>> {
   readonly #options: MirrorOptions<T>;
@@ -52,7 +52,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
   /** Everything up to here is in the entries. */
   #revision = 0;
   #clusterId = "";
-  /** Whether the watch cannot go on from there. */
+  /** Whether the watch cannot resume from there. */
   #listAnew = true;
   #publishing: ReturnType<typeof setTimeout> | undefined;
   readonly #problem: LogOnChange;
@@ -80,7 +80,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     while (!this.#end.aborted) {
       const before = this.#revision;
       try {
-        // A member that never answers must not keep whoever ends this.
+        // A member that never answers must not delay the disposal.
         await abortable(this.#list(), this.#end);
         await this.#watch();
       } catch (caught) {
@@ -92,7 +92,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     }
   }
 
-  /** Lists everything where that is necessary; otherwise looks only whether this is still the same history. */
+  /** Lists everything if necessary; otherwise only checks that the history is still the same. */
   async #list(): Promise<void> {
     const { client, prefix, logger } = this.#options;
     const { header } = await client.range(page(prefix, prefix, 1, 0));
@@ -133,7 +133,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
 
   #take(response: WatchResponse): void {
     if (response.canceled) {
-      // Also where the history before a compaction is wanted, which no member has.
+      // The requested revision was compacted, and no member has it.
       if (response.compactRevision > 0) this.#listAnew = true;
       const compacted = response.compactRevision > 0 ? "the revisions since are compacted" : "the watch was cancelled";
       const denied = response.cancelReason.includes("PermissionDenied");
@@ -162,7 +162,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     this.#entries.set(key, { modRevision, value: read(key.slice(prefix.length), text) });
   }
 
-  /** Soon, so that a burst of changes becomes a few maps rather than thousands. */
+  /** With a short delay, so that a burst of changes becomes a few maps and not thousands. */
   #publish(): void {
     if (this.#end.aborted) return;
     this.#publishing ??= setTimeout(() => {
@@ -175,7 +175,7 @@ export class Mirror<T> extends LiveValue<ReadonlyMap<string, T>> implements Foll
     }, etcdLimits.publishMs);
   }
 
-  /** It is tried again for ever. */
+  /** The attempts never end, so only a changed reason is logged. */
   #say(caught: unknown): void {
     if (this.#end.aborted) return;
     const reason = reasonOf(caught);

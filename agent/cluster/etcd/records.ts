@@ -8,9 +8,9 @@ import { isNodeName, nodeNameRule } from "../../config/values.ts";
 import { etcdLimits } from "../../protocols/etcd/mod.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
 
-/** What the values of the keys say, in JSON. Whatever comes may be anybody's: it is read with care, or not at all. */
+/** The values of the keys, in JSON. They are validated, because any client of etcd may have written them. */
 
-/** Who has a subnet. */
+/** The holder of a subnet. */
 export interface Owner {
   readonly node: string;
   readonly uid: string;
@@ -45,7 +45,7 @@ export function readNode(name: string, text: string): ClusterNode {
 
 const uidText = /^[\x21-\x7e]{1,128}$/;
 
-/** @throws {CniError} 7 for what no node may say of itself */
+/** @throws {CniError} 7 for an invalid registration */
 export function requireRegistration({ name, uid, addresses, mac }: Registration): void {
   const refuse = (what: string, is: string, wanted: string): never => {
     throw new CniError(
@@ -83,7 +83,7 @@ export function readOwner(text: string): Owner | undefined {
   }
 }
 
-/** In one spelling, so that two configurations are the same when their texts are. */
+/** In a canonical form, so that equal configurations have equal texts. */
 export function writeConfig(networks: readonly ClusterNetwork[]): string {
   return JSON.stringify({ networks: networks.map(({ cidr, hostBits }) => ({ cidr: formatCidr(cidr), hostBits })) });
 }

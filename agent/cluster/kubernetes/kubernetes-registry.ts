@@ -24,8 +24,8 @@ export interface KubernetesRegistryOptions {
 const lookMs = 200;
 
 /**
- * The Nodes of Kubernetes: the kubelet makes them, a controller gives them their pod CIDRs and takes them away. Of ours
- * is one annotation, the MAC. Tenants are not kept there.
+ * The Nodes of Kubernetes: the kubelet creates them, and controllers assign pod CIDRs and delete them. Pipette adds one
+ * annotation, the MAC. Tenants are not kept there.
  */
 export class KubernetesRegistry implements NodeRegistry {
   readonly name: string;
@@ -64,7 +64,7 @@ export class KubernetesRegistry implements NodeRegistry {
     });
   }
 
-  /** The kubelet does it. */
+  /** Nothing to do: the kubelet reports that the node is alive. */
   keepAlive(): AsyncDisposable {
     return { [Symbol.asyncDispose]: () => Promise.resolve() };
   }
@@ -87,7 +87,7 @@ export class KubernetesRegistry implements NodeRegistry {
     return new NodeWatch(api, logger, times, this.health);
   }
 
-  /** Ends the connection, and with it what is still followed. */
+  /** Closes the connection, and with it all watches. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#options.api[Symbol.asyncDispose]();
   }
@@ -96,7 +96,7 @@ export class KubernetesRegistry implements NodeRegistry {
     try {
       return await work();
     } catch (cause) {
-      // No Node of that name is an answer; whatever else it is may be over soon, and the node goes on meanwhile.
+      // A missing Node is an answer; other failures may be temporary, and the node continues meanwhile.
       const { is, status } = ApiError.from(cause);
       const code = status === 404 ? CniCode.ipamFailure : CniCode.tryAgainLater;
       throw new CniError(code, `Cannot ${action} with ${this.name}: ${is}`, { cause });
@@ -104,7 +104,7 @@ export class KubernetesRegistry implements NodeRegistry {
   }
 }
 
-/** What others put into a new Node, and its peers cannot do without. */
+/** The field that a new Node still lacks and that its peers need. */
 function missingIn({ subnets, addresses }: ClusterNode): string | undefined {
   if (subnets.length === 0)
     return '"spec.podCIDRs" yet, wanted the controller manager to give it some (--allocate-node-cidrs)';

@@ -16,7 +16,7 @@ import { inOrder, type KnownNode, nodes, plain } from "./node-resource.ts";
 
 const following = "follow the nodes";
 
-/** All Nodes, as an informer follows them: a whole new map with every change that a peer asks for. */
+/** All Nodes, followed by an informer: a new map with every change that matters to peers. */
 export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
   readonly #health: RegistryHealth;
   readonly #value = new LiveValue<ReadonlyMap<string, ClusterNode>>();
@@ -47,7 +47,7 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
   }
 
   #take(changes: readonly Change<KnownNode>[]): void {
-    // A list is taken in page by page, and is told of as a whole.
+    // A list arrives page by page and is published as a whole.
     if (this.#informer.state.t !== "watching") return;
     const known = new Map(this.#value.current);
     for (const change of changes) {
@@ -74,12 +74,12 @@ export class NodeWatch implements Followed<ReadonlyMap<string, ClusterNode>> {
   }
 }
 
-/** Nodes are large: each page is read, and what nobody needs is forgotten, before the next one comes. */
+/** Nodes are large, so each page is reduced to what is needed before the next one is requested. */
 export const pageNodes = 100;
-/** Of one list: a page that is too old to go on from begins it anew. */
+/** Attempts of one list: when a page has expired the list begins again. */
 const attempts = 3;
 
-/** All Nodes as of one state of the cluster, the oldest first. @throws {ApiError} */
+/** All Nodes in one state of the cluster, the oldest first. @throws {ApiError} */
 export async function listNodes(client: ApiClient): Promise<readonly ListedNode[]> {
   for (let attempt = 1; ; attempt++) {
     const found = new Map<string, KnownNode>();

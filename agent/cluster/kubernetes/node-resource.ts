@@ -15,7 +15,7 @@ import { isNodeName, isPodSubnet } from "../../config/values.ts";
 import type { ClusterNode, ListedNode, NodeState } from "../node-registry.ts";
 import { sameNode } from "../node-text.ts";
 
-/** What is read of a Node (k8s.io/api/core/v1): not its images, which are most of it. */
+/** The fields that are read of a Node (k8s.io/api/core/v1), without its images, which are most of it. */
 const fields: FieldTable = {
   1: ["metadata", "message", objectMeta],
   2: ["spec", "message", { 1: ["podCIDR", "string"], 7: ["podCIDRs", "strings"] }],
@@ -31,7 +31,7 @@ const fields: FieldTable = {
 
 export interface KnownNode {
   readonly node: ListedNode;
-  /** RFC 3339 in UTC with whole seconds: its order is that of the text. */
+  /** RFC 3339 in UTC with whole seconds, which sorts as text. */
   readonly created: string;
 }
 
@@ -45,11 +45,11 @@ export const nodes: Resource<KnownNode> = {
       ? undefined
       : { node, created: textIn(mapIn(object, "metadata"), "creationTimestamp") ?? "" };
   },
-  // Most changes of a Node are of its conditions, which no peer asks for.
+  // Most changes of a Node concern its conditions, which do not matter to peers.
   same: (a, b) => sameNode(plain(a.node), plain(b.node)),
 };
 
-/** The oldest first: nobody but the API server says when a Node was made. */
+/** The oldest first, since only the API server sets the time of creation. */
 export function inOrder(found: Iterable<KnownNode>): ListedNode[] {
   const sorted = [...found].sort((a, b) => (a.created < b.created ? -1 : a.created > b.created ? 1 : 0));
   return sorted.map(({ node }) => node);
@@ -57,12 +57,12 @@ export function inOrder(found: Iterable<KnownNode>): ListedNode[] {
 
 export const plain = ({ state: _, problem: __, ...node }: ListedNode): ClusterNode => node;
 
-/** Of ours on a Node: what Kubernetes itself does not know of it. */
+/** Our annotation on a Node: the MAC, which Kubernetes does not know. */
 export const macAnnotation = "node.pipette.io/mac-address";
 
 /**
- * A Node (API `v1`) as one of ours; `undefined` for what is none. Its uid stays empty: who a node is Kubernetes keeps
- * itself, by its name, and a machine that is made anew under it has the same pod CIDRs.
+ * A Node (API `v1`) as one of ours; `undefined` for what is none. Its uid stays empty: Kubernetes identifies a node by
+ * its name, and a new machine of that name has the same pod CIDRs.
  */
 export function nodeOf(object: unknown): ListedNode | undefined {
   const metadata = mapIn(object, "metadata");

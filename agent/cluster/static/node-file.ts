@@ -13,7 +13,7 @@ import { type ClusterNode, isProjectName } from "../node-registry.ts";
 import { nodeSchema } from "../node-text.ts";
 import { conflictsAmong } from "../peers.ts";
 
-/** What a file of nodes says. */
+/** The content of a file of nodes. */
 export interface NodeFile {
   readonly nodes: ReadonlyMap<string, ClusterNode>;
   /** VNIDs of projects; absent where the file keeps none. */
@@ -33,7 +33,7 @@ const tenants = opaque<Readonly<Record<string, number>>>(
   },
 );
 
-/** 1 to 9 are kept back, as OpenShift SDN does it. */
+/** 1 to 9 are reserved, as in OpenShift SDN. */
 const isVnid = (value: unknown): boolean =>
   typeof value === "number" && Number.isInteger(value) && (value === 0 || (value >= 10 && value <= maxVnid));
 
@@ -59,7 +59,7 @@ export function readNodeFile(text: string, file: string): ReadDocument<NodeFile>
   };
 }
 
-/** Faults that no single value shows. */
+/** Finds contradictions between nodes. */
 function checkTogether({ nodes }: Written, findings: Findings): void {
   const places = new Map(nodes.map((node, i) => [node, ["nodes", i]]));
   const names = new Set<string>();

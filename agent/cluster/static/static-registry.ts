@@ -22,15 +22,15 @@ import { maxNodeFileBytes, type NodeFile, readNodeFile } from "./node-file.ts";
 export interface StaticRegistryOptions {
   readonly file: string;
   readonly logger: Logger;
-  /** Between two looks at the file; absent: `FollowedFile`'s own. */
+  /** Interval of checking the file; absent: `FollowedFile`'s default. */
   readonly intervalMs?: number;
 }
 
 const reading = "take what stands there";
 
 /**
- * Nodes, subnets and VNIDs that stand in a file which somebody else writes: a person, or what manages the node. Nothing
- * is written there, so a node only ever finds itself in it, and nobody knows who is alive.
+ * Nodes, subnets and VNIDs in a file that a person or a node manager writes. Pipette never writes it, so a node has to
+ * find itself in it, and nobody knows which nodes are alive.
  */
 export class StaticRegistry implements NodeRegistry {
   readonly name: string;
@@ -93,7 +93,7 @@ export class StaticRegistry implements NodeRegistry {
   };
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Nothing stays open between two calls, and whoever follows ends that.
+    // Nothing stays open between two calls; followers are ended by their owners.
   }
 
   #follow(): FollowedFile<NodeFile> {
@@ -114,7 +114,7 @@ export class StaticRegistry implements NodeRegistry {
     return new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}, wanted ${wanted}`);
   }
 
-  /** @throws {CniError} 11 where the file is not there, or wrong, as one is that is just being written */
+  /** @throws {CniError} 11 where the file is missing or invalid, which it may be while it is being written */
   async #read(action: string): Promise<NodeFile> {
     const { file } = this.#options;
     const read = readNodeFile(await textOf(file, action), file);
@@ -132,7 +132,7 @@ async function textOf(path: string, action: string): Promise<string> {
   const is = openToOthers(path);
   if (is !== undefined) throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
   try {
-    // A pipe without a writer would hold the agent's start for ever.
+    // A named pipe without a writer would block the agent's start for ever.
     await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const found = await file.stat();
     if (!found.isFile()) throw new Error("it is no file");
@@ -146,7 +146,7 @@ async function textOf(path: string, action: string): Promise<string> {
   }
 }
 
-/** A part of what somebody else follows. Disposing ends the source. */
+/** A part of another followed value. Disposing of it ends the source. */
 export class FollowedPart<T, U> implements Followed<U> {
   readonly #source: Live<T> & AsyncDisposable;
   readonly #value = new LiveValue<U>();

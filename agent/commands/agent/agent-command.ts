@@ -74,10 +74,10 @@ export const agentCommand = defineCommand({
   },
 });
 
-/** Who looks after the agent while it runs. */
+/** What watches the agent while it runs. */
 interface Watched {
   readonly supervisor?: Supervisor;
-  /** Once it asks for something else, a supervisor is to start the agent anew. */
+  /** When its content changes, the agent ends so that its supervisor restarts it. */
   readonly configFile?: string;
   readonly healthPort?: number;
 }
@@ -87,13 +87,16 @@ async function run(file: string, check: boolean, io: TerminalIo, watched: Watche
   const config = await readConfig(file, io);
   if (config === undefined) return exitStatus.failed;
   const status = await serve(config, io, watched);
-  // A call of HNS that hangs would keep the process, and its supervisor from starting the next one. A service has still
-  // to tell how it ended.
+  // A hanging call of HNS would keep the process from ending, and so its supervisor from restarting it. A service still
+  // has to report its end.
   if (isWindows && watched.supervisor === undefined) process.exit(status);
   return status;
 }
 
-/** Of what is in order: who else may read or change it is said, and is no fault of a text that may yet be put elsewhere. */
+/**
+ * For a valid file, warns of users who may read or change it; that is no failure, since the file may still be moved
+ * elsewhere.
+ */
 async function checkText(file: string, io: TerminalIo): Promise<number> {
   const config = await readText(file, io);
   if (config === undefined) return exitStatus.failed;
@@ -118,7 +121,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
   await using followed = configFile === undefined ? undefined : followConfig(configFile, config, logger);
   await using health = new HealthServer();
   const context = { who: "the agent", logger, system, env: io.env, supervisor, restartWanted: followed?.changed };
-  // Awaited here: what looks after it ends after it.
+  // Awaited here, so that the watchers end after the agent.
   return await runDaemon(context, async () => {
     if (healthPort !== undefined) health.listen(healthPort);
     const registry = config.nodes === undefined ? undefined : await openRegistry(config.nodes, logger);

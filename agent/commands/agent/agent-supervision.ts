@@ -9,23 +9,26 @@ import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { serviceName } from "../../platform/agent-service.ts";
 
-/** The agent's own log file, where there is no journal: days of calls on a busy node; as much again is kept from before. */
+/**
+ * The size of the agent's own log file, for systems without a journal: days of calls on a busy node. One older file of
+ * the same size is kept.
+ */
 export const agentLogFileBytes = 20 * 1024 * 1024;
-/** A service that has said that it stopped ends within this time, also where one of its threads hangs in a call. */
+/** A stopped service's process ends within this time, also if one of its threads hangs in a call. */
 const serviceEndMs = 100;
 
 /**
- * The same terminal, but what goes to stderr goes into this file: a service of Windows has no stderr that anybody sees.
- * Where the file cannot be written, stderr gets both.
+ * The same terminal with stderr redirected to this file, because nobody sees the stderr of a Windows service. If the
+ * file cannot be written, stderr gets the text and the reason.
  */
 export async function logInto(file: string, io: TerminalIo): Promise<TerminalIo> {
-  // What is wrong with it the first line says.
+  // A failure is reported with the first line of the log.
   await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => undefined);
   const append = (line: string): void => {
     const problem = appendToLog(file, line, agentLogFileBytes);
     if (problem !== undefined) io.stderr(`${line}\n${problem}\n`);
   };
-  // A sentence for a person, such as what is wrong with the configuration, gets its time here.
+  // Sentences for people, such as faults of the configuration, get a timestamp here.
   const sentences = createLogger("info", append);
   const stderr = (text: string): void => {
     for (const line of text.split("\n").filter((part) => part !== ""))
@@ -37,7 +40,7 @@ export async function logInto(file: string, io: TerminalIo): Promise<TerminalIo>
 
 /**
  * Runs as the service that Windows' service control manager has started, and tells it how that ended.
- * @throws {CniError} code 5 where nobody has
+ * @throws {CniError} code 5 if it was not started by it
  */
 export async function asService(io: TerminalIo, run: (supervisor: Supervisor) => Promise<number>): Promise<number> {
   if (!isWindows)
@@ -51,8 +54,8 @@ export async function asService(io: TerminalIo, run: (supervisor: Supervisor) =>
       return status;
     } finally {
       host.stopped(status);
-      // Whatever still hangs in a call must not keep the next one from what this process holds; with nothing else to do it
-      // would wait for that, so the timer has to count.
+      // A hanging call must not keep this process, and the locks that it holds, from ending; so the timer ends the
+      // process.
       setTimeout(() => process.exit(status), serviceEndMs);
     }
   } catch (caught) {

@@ -12,7 +12,7 @@ import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import type { HostChange } from "../../datapath/host-change.ts";
 
-/** Of a configuration: where the leases lie, and of which networks. */
+/** The data directory of a configuration, and its networks. */
 interface Served {
   readonly dataDir: string;
   readonly networks: readonly { readonly name: string }[];
@@ -30,8 +30,8 @@ export async function cleanUp(config: AgentConfig, json: boolean, io: TerminalIo
 }
 
 /**
- * The same by another way than this system's, for tests.
- * @param takeBack says what it did; what fails stays for a second run
+ * The same with another implementation of the data path's part, for tests.
+ * @param takeBack answers what it did; what failed is left for a second run
  */
 export async function cleanUpBy(
   takeBack: (logger: Logger) => Promise<readonly HostChange[]>,
@@ -43,15 +43,16 @@ export async function cleanUpBy(
   using _lock = InstanceLock.take(join(dataDir, "agent.lock"), "the clean-up", what, await openSystem());
   const logger = createLogger("warn", (line) => io.stderr(`${line}\n`));
   const changes = await takeBack(logger);
-  // Where an interface may stand still, its address is in use.
+  // If an interface may still exist, its address is in use.
   const mayStand = changes.some(({ did }) => did === "failed");
   const names = networks.map(({ name }) => name);
   return report([...changes, ...(mayStand ? [] : await endLeases(dataDir, names))], json, io);
 }
 
 /**
- * Lets the addresses of pods whose interfaces a clean-up has taken away cool, since no agent will: the next may be of
- * another subnet. What a program or a person took without an interface stays theirs. For holders of the agent's lock.
+ * Lets the addresses of pods whose interfaces a clean-up has removed cool, because no agent will do it: the next one
+ * may have another subnet. Leases that a program or a person took without an interface stay. The caller holds the
+ * agent's lock.
  * @param networks names
  */
 async function endLeases(dataDir: string, networks: readonly string[]): Promise<readonly HostChange[]> {
@@ -64,7 +65,7 @@ async function endLeases(dataDir: string, networks: readonly string[]): Promise<
       for (const page of allocator.pages(network))
         for (const lease of page) {
           if (lease.state === "releasing") ended += Number(allocator.finishRelease(lease));
-          // All that the owner has: an interface stood on these leases together.
+          // All leases of the owner, since they belonged to one interface.
           else if (lease.state === "allocated" && allocator.hasInterface(lease))
             ended += allocator.release(lease.owner, "cooling").length;
         }

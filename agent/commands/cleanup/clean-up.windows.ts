@@ -6,12 +6,12 @@ import { cleanUpHost, type HostRunner, hostRecords, openHostRunner } from "../..
 import type { HostChange } from "../../datapath/host-change.ts";
 import { type Hcn, type HcnEndpoint, openHcn } from "../../protocols/hcn/mod.ts";
 
-/** What a Windows node's network is taken back by. */
+/** The parts that a Windows node's network is cleaned up with. */
 export interface WindowsNode {
   readonly dataDir: string;
   readonly hcn: Hcn;
   readonly run: HostRunner;
-  /** Takes away what forwards on the HNS network, once the switch no longer asks it; absent: HNS alone does. */
+  /** Removes Open vSwitch's part of the HNS network, once its extension is off; absent: HNS alone forwards. */
   removeOverlay?(): Promise<readonly HostChange[]>;
 }
 
@@ -36,7 +36,7 @@ export async function takeBackWindowsNode(node: WindowsNode): Promise<readonly H
   };
   const host = await cleanUpHost(dataDir, run, async (network) => {
     const bridge = await removeOverlayOnce();
-    // The next run finds on record that there is more to do.
+    // The rest stays on record for the next run.
     if (bridge.some(({ did }) => did === "failed")) return bridge;
     return [...bridge, ...(await removeNetwork(hcn, network))];
   });
@@ -44,7 +44,7 @@ export async function takeBackWindowsNode(node: WindowsNode): Promise<readonly H
   return [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlayOnce())];
 }
 
-/** Those on record, in whatever network they are. */
+/** Removes the recorded endpoints, in whatever network they are. */
 async function removeEndpoints(hcn: Hcn, dataDir: string): Promise<readonly HostChange[]> {
   const directory = endpointRecords(dataDir);
   const records = existsSync(directory) ? EndpointRecords.open(directory) : undefined;
@@ -62,7 +62,7 @@ async function removeEndpoints(hcn: Hcn, dataDir: string): Promise<readonly Host
   return changes;
 }
 
-/** The network of this name, and what else is in it: whoever made that, it cannot outlive the network. */
+/** Removes the network of this name and all its endpoints, since none can outlive the network. */
 async function removeNetwork(hcn: Hcn, name: string): Promise<readonly HostChange[]> {
   const what = `HNS network "${name}"`;
   const changes: HostChange[] = [];

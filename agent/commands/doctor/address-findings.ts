@@ -18,7 +18,7 @@ export function addressFindings(snapshot: NodeSnapshot): readonly Finding[] {
   for (const { owner, address, state, generation } of snapshot.leases ?? [])
     if (state === "allocated")
       holders.push([formatIp(address.ip), { owner, by: "lease", evidence: String(generation) }]);
-  // Others are not ours to give: plugins later in the chain may put one and the same into every pod.
+  // Addresses of other blocks do not count: later plugins may give every pod the same one.
   for (const { owner, addresses = [], index } of snapshot.interfaces ?? [])
     for (const ip of addresses.filter((one) => blocks.some((block) => contains(block, one))))
       holders.push([formatIp(ip), { owner, by: "interface", evidence: String(index) }]);

@@ -118,7 +118,7 @@ const notServed = (network: string): Finding => ({
   evidence: network,
 });
 
-/** By the agent's word where only it knows which rules there should be, else by a look from here. */
+/** Reported by the agent if only it knows the expected rules, else found by checking here. */
 export const rulesMissing = (problem: string): Finding => ({
   severity: "error",
   code: "packet-rules",

@@ -18,12 +18,12 @@ export function attachmentFindings(snapshot: NodeSnapshot): readonly Finding[] {
   return [...found, ...unattached(snapshot)];
 }
 
-/** The first that applies: what follows from one disagreement is not told as another. */
+/** Only the first finding that applies, since further ones would be consequences of it. */
 function judge(snapshot: NodeSnapshot, view: AttachmentView): Finding | undefined {
   const { owner, leases, seen, port } = view;
   if (!snapshot.networks.includes(owner.network)) return ofNobody(view);
   if (view.departing) return departing(snapshot, view);
-  // What has no lease at all is put right by its interface first.
+  // An attachment without any lease is judged by its interface first.
   const isHeld = leases.length > 0 || seen?.ownLease === false;
   if (isHeld && snapshot.runtime !== undefined && !snapshot.runtime.knows(owner))
     return unknownToRuntime(snapshot, view);
@@ -63,7 +63,7 @@ export function ofNobody({ owner, seen }: AttachmentView): Finding | undefined {
   };
 }
 
-/** The janitor gets to a lease within its interval; a busy owner takes longer. */
+/** The janitor handles a lease within its interval; a busy owner takes longer. */
 const finishMs = 10_000;
 
 export function departing(snapshot: NodeSnapshot, view: AttachmentView): Finding {
@@ -83,7 +83,7 @@ export function departing(snapshot: NodeSnapshot, view: AttachmentView): Finding
   };
 }
 
-/** A pod that has come while the runtime's list was being made; far longer than any clock is off. */
+/** Tolerates pods that came while the runtime's list was being made; far longer than clocks usually differ. */
 const listLagMs = 60_000;
 
 export function unknownToRuntime(snapshot: NodeSnapshot, view: AttachmentView): Finding {
@@ -206,7 +206,7 @@ export const portAlone = ({ owner }: AttachmentView, port: SeenPort): Finding =>
   evidence: port.uuid,
 });
 
-/** What is wrong with the port of Open vSwitch that an interface should be. */
+/** What is wrong with an interface's port in Open vSwitch. */
 export function differentPort(
   snapshot: NodeSnapshot,
   { owner, leases, seen, port }: AttachmentView,

@@ -22,7 +22,8 @@ export async function conflistFindings(config: AgentConfig): Promise<readonly Fi
   const is = readIfThere(path);
   if (is === undefined) return [...first, missing(path)];
   const found = [...first, ...pluginFindings(config, path, is)];
-  // Subnets that a registry gives are known to the agent only, as are where it looks for plugins, and what these know.
+  // Only the agent knows the subnets of a registry, and the directory and versions of plugins, so those are taken from
+  // the file.
   const plugins = config.cni.plugins ?? usualOf(chainedIn(is));
   const chained = { plugins, versions: config.cni.cniVersions ?? versionsIn(is) };
   if (network.subnets.length === 0 || is === conflistText(config, network, chained)) return found;

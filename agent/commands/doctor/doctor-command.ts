@@ -14,7 +14,7 @@ import { repair as carryOut, type Repaired } from "./repair.ts";
 import { parseRuntimeList, type RuntimeList } from "./runtime-list.ts";
 
 const action = "look at the node";
-/** As for wrong arguments: nothing can be said about the node. */
+/** The same status as for wrong arguments, since nothing is known about the node. */
 const cannotLook = exitStatus.wrongArguments;
 
 export const doctorCommand = defineCommand({
@@ -69,7 +69,7 @@ async function examineAndTell(
 }
 
 async function runtimeList(file: string, io: TerminalIo): Promise<RuntimeList> {
-  // Before it is read: what comes while it is read is younger than it.
+  // Taken before it is read: pods that come meanwhile are younger than the list.
   const takenAtMs = file === "-" ? Date.now() : statSync(file).mtimeMs;
   const bytes =
     file === "-"
@@ -96,7 +96,7 @@ export function reportText({ findings, leases, interfaces }: Diagnosis, repaired
 }
 
 function findingText({ severity, what, trusts, why, todo, repair }: Finding, wasRepair: boolean): string {
-  // A line end inside would begin a line of its own.
+  // Escaped, since a line end inside would begin a new line.
   const line = (text: string): string => printable(text);
   return [
     `${severity}: ${line(what)}`,

@@ -19,20 +19,24 @@ export interface Diagnosis {
 
 export interface ExamineOptions {
   readonly runtime?: RuntimeList;
-  /** Between two looks. */
+  /** The pause between two snapshots. */
   readonly pauseMs?: number;
-  /** One look: what a call in flight makes look wrong is told too. */
+  /** Takes a single snapshot, so that disagreements caused by running calls are reported too. */
   readonly once?: boolean;
 }
 
-/** A call that runs changes what is seen within this many looks; on a busy node, which takes its time, within the second. */
+/**
+ * How many snapshots to take: within so many a running call has changed the state, on a busy node within the larger
+ * number.
+ */
 const looks = { idle: 3, busy: 8 };
 const pauseMs = 700;
 
 /**
  * Everything that disagrees on this node, or that keeps its pods from their network. Changes nothing. A disagreement is
- * told where each of several looks has it, on the same lease, interface, port or file: calls go on meanwhile.
- * @throws {CniError | NetlinkError} where this process may not look
+ * reported if each of several snapshots has it with the same lease, interface, port or file, because calls continue
+ * meanwhile.
+ * @throws {CniError | NetlinkError} if this process has no permission to read the state
  */
 export async function examine(config: AgentConfig, options: ExamineOptions = {}): Promise<Diagnosis> {
   const standing = await singleLookFindings(config);
@@ -53,7 +57,7 @@ export async function examine(config: AgentConfig, options: ExamineOptions = {})
   };
 }
 
-/** What only the agent can put right waits for it. */
+/** Without an agent, repairs that only it can do are left out. */
 function withoutAgent({ repair, ...finding }: Finding): Finding {
   if (repair === undefined) return finding;
   if (repair.t !== "attachment" && repair.t !== "node") return { ...finding, repair };
@@ -71,7 +75,7 @@ async function lookAgain(config: AgentConfig, runtime: RuntimeList | undefined):
   return {
     snapshot,
     findings: [
-      // What is seen here is not told a second time in the agent's words.
+      // Problems that were found here are not repeated in the agent's words.
       ...own.filter(({ what }) => !told.has(what.toLowerCase())),
       ...findings,
       ...host,

@@ -4,9 +4,9 @@ import type { Owner } from "../../../shared/cni/types.ts";
 export const severities = ["error", "warning", "note"] as const;
 export type Severity = (typeof severities)[number];
 
-/** What `--repair` does about a finding. What pods' attachments are about is the agent's to do. */
+/** What `--repair` does about a finding. Repairs of attachments are done by the agent. */
 export type Repair =
-  /** The agent looks at one attachment again and settles it. */
+  /** The agent checks one attachment again and repairs it. */
   | { readonly t: "attachment"; readonly owner: Owner; readonly goneGeneration?: number }
   /** The agent sets up bridge or switch and the runtime's configuration again, as at its start. */
   | { readonly t: "node" }
@@ -14,7 +14,7 @@ export type Repair =
   | { readonly t: "remove"; readonly path: string }
   | { readonly t: "mode"; readonly path: string; readonly mode: number };
 
-/** One thing that is not as it should be: what is, who is believed and why, what to do. */
+/** A disagreement: what it is, which source is believed and why, and what to do. */
 export interface Finding {
   readonly severity: Severity;
   /** Stays the same from version to version, for scripts. */
@@ -26,8 +26,9 @@ export interface Finding {
   readonly todo: string;
   readonly repair?: Repair;
   /**
-   * What it was seen on, such as the generation of a lease: seen on the same again, it is the same disagreement and not
-   * the next call's. Empty: once is enough, since no call in flight looks like this.
+   * Identifies what it was found on, such as the generation of a lease: if that is the same in the next snapshot, it is
+   * the same disagreement and not one of another call. Empty: one snapshot is enough, since no running call looks like
+   * this.
    */
   readonly evidence: string;
 }

@@ -59,7 +59,7 @@ const notForwarded = (family: 4 | 6): Finding => ({
   evidence: String(family),
 });
 
-/** Packets that do not fit the way out are lost where nobody tells the pod so. */
+/** Packets that do not fit the uplink may be dropped without notice to the pod. */
 function tooLarge({ ovs }: AgentConfig, network: NetworkConfig, socket: NetlinkSocket): readonly Finding[] {
   // With Open vSwitch, an MTU that is not configured follows from the transport interface.
   if (ovs !== undefined && network.mtu === undefined) return [];
@@ -83,7 +83,7 @@ function tunnelMtu({ nodeAddresses, uplink, mode, tunnel }: OvsConfig, socket: N
   return podMtu(transportMtu(socket, uplink, addresses), mode, tunnel.type, addresses);
 }
 
-/** Of the interface that IPv4 leaves by; `undefined` where there is no way out. */
+/** The MTU of the interface of the IPv4 default route; `undefined` if there is none. */
 function defaultRouteMtu(socket: NetlinkSocket): number | undefined {
   const route = socket.dump(listRoutes(4), readRoute).find(({ dst }) => dst.prefix === 0);
   const index = route?.hops[0]?.index;

@@ -3,7 +3,7 @@ import { parseAlias } from "../../datapath/linux/names.ts";
 import { Kernel } from "../../protocols/netlink/mod.ts";
 import type { HalfMade, SeenInterface } from "./node-snapshot.ts";
 
-/** What the kernel has of ours, in the calling thread's network namespace. @throws {NetlinkError} */
+/** Our interfaces in the kernel, in the calling thread's network namespace. @throws {NetlinkError} */
 export function kernelSnapshot(): {
   readonly interfaces: readonly SeenInterface[];
   readonly halfMade: readonly HalfMade[];

@@ -9,14 +9,16 @@ import { leftBehind } from "../../conflist/left-behind.ts";
 import type { Finding } from "./finding.ts";
 import type { NodeSnapshot } from "./node-snapshot.ts";
 
-/** What a process that was killed left half done in the kernel and in the switch, and what a hand has left of a pod. */
+/**
+ * What a killed process left half done in the kernel and in the switch, and pods whose interface somebody has removed.
+ */
 export const leftoverFindings = (snapshot: NodeSnapshot): readonly Finding[] => [
   ...halfMade(snapshot),
   ...strayFlows(snapshot),
   ...bareNamespaces(snapshot),
 ];
 
-/** Stays when the lease has gone, by a repair or by the janitor: nobody but the runtime can make the pod anew. */
+/** Reported also after the lease has gone, because only the runtime can recreate the pod. */
 const bareNamespaces = ({ bareNamespaces: found }: NodeSnapshot): readonly Finding[] =>
   found.map(({ path, inode }) => ({
     severity: "warning",
@@ -71,7 +73,7 @@ export function fileFindings(config: AgentConfig, nowMs: number): readonly Findi
   ];
 }
 
-/** Whoever else needs the file is not known here, so nothing is repaired. */
+/** Not repaired, because it is unknown who else needs the file. */
 const secret = ({ path, what }: OpenSecret): Finding => ({
   severity: "warning",
   code: "secret-readable",
@@ -98,7 +100,7 @@ const left = (path: string, code: "stale-lock" | "stray-file", why: string): Fin
   evidence: String(statOf(path)?.mtimeMs),
 });
 
-/** Bits of a mode: others may look, or nobody but the owner may. */
+/** Forbidden mode bits: for files that others may read, and for those that only the owner may use. */
 const readable = 0o022;
 const own = 0o077;
 
@@ -153,7 +155,7 @@ function entriesOf(directory: string): readonly string[] {
   try {
     return readdirSync(directory).map((name) => join(directory, name));
   } catch {
-    return []; // That it is missing or closed is another check's to tell.
+    return []; // Missing or unreadable files are reported by other checks.
   }
 }
 

@@ -12,9 +12,9 @@ export interface SeenInterface {
   readonly hostIfname: string;
   /** `true` where the address is a lease of our own allocator. */
   readonly ownLease: boolean;
-  /** Tells it from a later one of its name. */
+  /** Tells it from a later interface of the same name. */
   readonly index: number;
-  /** In the pod; `undefined` where nobody can look there. */
+  /** Its addresses in the pod; `undefined` if they cannot be read. */
   readonly addresses: readonly Ip[] | undefined;
   /** Bytes; absent where it is not known. */
   readonly mtu?: number;
@@ -51,7 +51,7 @@ export type SeenAgent =
   | { readonly t: "answers"; readonly status: StatusResponse }
   | { readonly t: "away"; readonly reason: string };
 
-/** Every source at one moment, or nearly: they are asked one after the other. `undefined`: it could not be asked. */
+/** The state of every source, read one after the other. `undefined`: it could not be read. */
 export interface NodeSnapshot {
   readonly nowMs: number;
   readonly bootId: string;
@@ -66,7 +66,10 @@ export interface NodeSnapshot {
   readonly halfMade: readonly HalfMade[];
   /** Addresses in the named network namespaces of the node, as `formatIp` writes them. */
   readonly namespaceAddresses: ReadonlySet<string>;
-  /** Namespaces of sandboxes in which nothing is up: their pods have no network, whoever should have wired them. */
+  /**
+   * Namespaces of sandboxes without an interface that is up: their pods have no network, whoever should have configured
+   * it.
+   */
   readonly bareNamespaces: readonly BareNamespace[];
   /** Absent without Open vSwitch, or where its database could not be asked. */
   readonly switch?: SeenSwitch;
@@ -78,20 +81,20 @@ export interface AttachmentView {
   readonly owner: Owner;
   /** Allocated, in the order of their addresses. */
   readonly leases: readonly Lease[];
-  /** Given up and not finished: a lease in `releasing`, or a pending detach on record. */
+  /** Released but not finished: a lease in `releasing`, or a pending detach. */
   readonly departing: boolean;
   readonly releasedAtMs: number;
   readonly seen: SeenInterface | undefined;
   readonly port: SeenPort | undefined;
 }
 
-/** Of every attachment that any source speaks of. */
+/** Views of every attachment in any source. */
 export function attachmentViews(snapshot: NodeSnapshot): readonly AttachmentView[] {
   const { leases = [], pendingDetaches, interfaces = [], networks } = snapshot;
   const departed = new Set(pendingDetaches.map(ownerKey));
   const owners = new Map<string, Owner>();
   const see = (owner: Owner): void => void owners.set(ownerKey(owner), owner);
-  // One that host-local noted without an interface's name is any interface's of the sandbox.
+  // A lease imported from host-local without an interface name counts for any interface of the sandbox.
   const served = leases.filter(({ owner }) => networks.includes(owner.network) && owner.ifname !== "");
   for (const { owner } of [...served, ...interfaces, ...(snapshot.switch?.ports ?? [])]) see(owner);
   for (const owner of pendingDetaches) if (networks.includes(owner.network)) see(owner);

@@ -9,7 +9,7 @@ import { GrpcCode, RpcError } from "../../../shared/rpc/rpc-error.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import type { Finding, Repair } from "./finding.ts";
 
-/** What became of one repair. */
+/** The outcome of one repair. */
 export interface Repaired {
   readonly what: string;
   /** Absent where it failed. */
@@ -17,7 +17,7 @@ export interface Repaired {
   readonly error?: string;
 }
 
-/** Does what can be done about the findings, each thing once, and goes on after a failure. */
+/** Carries out the repairs of the findings, each once, and continues after a failure. */
 export async function repair(config: AgentConfig, findings: readonly Finding[]): Promise<readonly Repaired[]> {
   const outcomes: Repaired[] = [];
   const asked = new Set<string>();
@@ -55,7 +55,7 @@ async function carryOut(config: AgentConfig, wanted: Repair): Promise<string> {
   }
 }
 
-/** Leases and interfaces are the agent's while it runs; while it does not, its start does the same. */
+/** While the agent runs it owns leases and interfaces; without one, its next start does the same repairs. */
 async function mend({ socket }: AgentConfig, request: MendRequest): Promise<string> {
   try {
     const { done } = await callUnary(socket, nodeService.mend, request, { timeoutMs: limits.addTimeoutMs });

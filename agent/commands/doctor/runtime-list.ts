@@ -5,12 +5,12 @@ import { reasonOf } from "../../../shared/reason.ts";
 import { parseJson } from "../../../shared/schema/json.ts";
 import { Fields, isObject } from "../../../shared/schema/json-fields.ts";
 
-/** The runtime's own word on which pods there are. */
+/** The runtime's list of pods. */
 export interface RuntimeList {
   /** When it was made, at the latest; milliseconds since 1970. What is younger it cannot know. */
   readonly takenAtMs: number;
   knows(owner: Owner): boolean;
-  /** Attachments that must stand; empty where the list names sandboxes only, since some have the node's own network. */
+  /** Attachments that must exist; empty if the list names only sandboxes, because some use the node's own network. */
   readonly attachments: readonly { readonly containerId: string; readonly ifname: string }[];
 }
 
@@ -18,7 +18,7 @@ const wanted = 'the output of "crictl pods -o json", or attachments as a CNI GC 
 
 /**
  * Reads `crictl pods -o json`, `[{"containerID": "…", "ifname": "eth0"}, …]`, or the configuration of a CNI GC.
- * @throws {CniError} code 6 or 7 for anything else: taken for an empty list, it would give up every pod of the node
+ * @throws {CniError} code 6 or 7 for anything else, which as an empty list would end every pod of the node
  */
 export function parseRuntimeList(text: string, takenAtMs: number): RuntimeList {
   const value = jsonOf(text);

@@ -9,10 +9,10 @@ import type { AgentConfig, NodesConfig } from "../../config/agent-config.ts";
 import { conflistFindings } from "./conflist-findings.ts";
 import type { Finding } from "./finding.ts";
 
-/** A registry's own calls have deadlines; an answer that takes longer than this is none for a person who waits. */
+/** How long a waiting person gives the registry; its own calls have longer deadlines. */
 const registryMs = 8_000;
 
-/** What no call in flight changes: one look at it is enough, and it may cost more. */
+/** Findings that running calls do not affect: one check is enough, and it may cost more. */
 export async function singleLookFindings(config: AgentConfig): Promise<readonly Finding[]> {
   return [
     ...(await databaseFindings(config.dataDir)),
@@ -21,7 +21,7 @@ export async function singleLookFindings(config: AgentConfig): Promise<readonly 
   ];
 }
 
-/** As `pipette ipam check` has them, rights aside, which the files' own check tells of. */
+/** The findings of `pipette ipam check`, without rights, which the check of files reports. */
 async function databaseFindings(dataDir: string): Promise<readonly Finding[]> {
   const { checkDatabase, databaseIn, requireRights } = await loadCheck();
   const path = databaseIn(dataDir);
@@ -47,7 +47,10 @@ async function databaseFindings(dataDir: string): Promise<readonly Finding[]> {
     }));
 }
 
-/** As the agent has it from the registry, whose place and rights may be those of its pod; without one as it is asked from here. */
+/**
+ * By way of the agent, because only its pod may have the registry's address and credentials; without an agent the
+ * registry is asked directly.
+ */
 async function registryFindings({ nodes, socket }: AgentConfig): Promise<readonly Finding[]> {
   if (nodes === undefined) return [];
   let asked = "asked by the agent";

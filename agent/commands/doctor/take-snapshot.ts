@@ -18,7 +18,7 @@ export interface TakenSnapshot {
 /** Asks every source once. Changes nothing. @throws {CniError | NetlinkError} where this process may not look */
 export async function takeSnapshot(config: AgentConfig, runtime: RuntimeList | undefined): Promise<TakenSnapshot> {
   const { networks, janitorIntervalMs, dataPath, ovs } = config;
-  // Leases first: an ADD has them before its interface, and a DEL after it.
+  // Leases first, because an ADD creates them before its interface, and a DEL ends them after it.
   const { problem, ...stored } = await lookAtLeases(config.dataDir);
   const agent = await askAgent(config.socket);
   const kernel = dataPath === "hns" ? undefined : (await import("./kernel-snapshot.ts")).kernelSnapshot();
@@ -54,7 +54,7 @@ async function lookAtLeases(
   try {
     using snapshot = await StoreSnapshot.open(databaseIn(dataDir));
     if (snapshot === undefined) return { leases: [], pendingDetaches: [] };
-    // Those that cool have nothing that they could agree with, and there may be very many.
+    // Cooling leases are left out: there may be very many, and nothing has to agree with them.
     const leases = Iterator.from(snapshot.leases()).filter(({ state }) => state !== "cooling");
     return { leases: [...leases], pendingDetaches: snapshot.pendingDetaches().map(({ owner }) => owner) };
   } catch (caught) {
@@ -81,7 +81,7 @@ async function askAgent(socket: string): Promise<SeenAgent> {
   }
 }
 
-/** Where the agent alone can tell: of HNS' endpoints only it knows whose they are. */
+/** Asks the agent, because only it knows the owners of HNS endpoints. */
 async function interfacesOf(socket: string): Promise<readonly SeenInterface[] | undefined> {
   try {
     const options = { timeoutMs: limits.statusTimeoutMs };

@@ -4,7 +4,7 @@ import { isWindows } from "../../../shared/os/platform.ts";
 import { codeOf, failed, isMissing } from "./files.ts";
 import type { Step } from "./plan.ts";
 
-/** Where an administrator's commands lie, on every Linux. */
+/** The directory for an administrator's commands on every Linux. */
 const usualDir = "/usr/local/bin";
 const commandName = "pipette";
 
@@ -19,8 +19,8 @@ export interface LinkWish {
 }
 
 /**
- * What makes `pipette` a command: the runtime's directory of plugins is on nobody's PATH. A name that is another
- * program's stays that, with a word about it.
+ * Plans the link that makes `pipette` a command, because the runtime's directory of plugins is not in PATH. If another
+ * program has the name it stays, with a message.
  * @param main the installed executable
  */
 export async function planLink(
@@ -44,7 +44,7 @@ export async function planLink(
     return { steps: [], warnings: [`"${path}" leads to "${is.to}" and stays: call "${main}"`] };
   const run = async (): Promise<undefined> => {
     try {
-      // One that leads nowhere is an earlier installation's, or nobody's.
+      // A dangling link is replaced: it is of an earlier installation, or of no use.
       if (is.t === "link") await unlink(path);
       await symlink(main, path);
     } catch (caught) {
@@ -93,7 +93,7 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** The machine's PATH is a value that many programs write at once: the operator's to change. */
+/** The machine's PATH is left to the operator, because many programs write it. */
 function hintForWindows(main: string, path: string): readonly Step[] {
   const dir = main.slice(0, main.lastIndexOf("\\"));
   if (path.toLowerCase().split(";").includes(dir.toLowerCase())) return [];

@@ -10,7 +10,7 @@ import { openFiles } from "../../config/read-config.ts";
 import { codeOf, failed, isMissing, nameBeside, syncDirectory } from "./files.ts";
 import type { Step } from "./plan.ts";
 
-/** What a node's first `agent.yaml` has to say; the rest has its defaults. */
+/** The values of a node's first `agent.yaml`; all others have defaults. */
 export interface ConfigValues {
   readonly network: string;
   /** Blocks such as `10.244.1.0/24`, one or two. */
@@ -25,12 +25,12 @@ export interface ConfigValues {
 export interface PlannedConfig {
   readonly config: AgentConfig;
   readonly steps: readonly Step[];
-  /** Whether it was there before, so that the values have no say. */
+  /** Whether it existed before, so that the values are not used. */
   readonly kept: boolean;
 }
 
 /**
- * Looks at `path`; where nothing is there, plans the file that says `values`. What is there is never written over.
+ * Reads `path`; if it does not exist, plans a file with `values`. An existing file is never overwritten.
  * @throws {CniError} code 7 where the file, or what would be written, is wrong; code 5 where it cannot be read
  */
 export async function planConfig(path: string, values: ConfigValues): Promise<PlannedConfig> {
@@ -61,7 +61,7 @@ export async function readConfig(path: string): Promise<AgentConfig | undefined>
   return text === undefined ? undefined : parsed(text, path);
 }
 
-/** As small as it can be, so that later defaults count. JSON's strings are YAML's. */
+/** As short as possible, so that defaults of later releases apply. Strings are written as JSON, which is valid YAML. */
 export function configText({ network, subnets, bridge, nodeAddress, dataDir }: ConfigValues): string {
   const text = (value: string): string => JSON.stringify(value);
   return [
@@ -84,7 +84,7 @@ function parsed(text: string, path: string): AgentConfig {
   });
 }
 
-/** Before anything is touched: the agent would not start. */
+/** Checked before anything is changed, because the agent would not start. */
 function refuseOpen(path: string, config: AgentConfig): void {
   const [first, ...others] = openFiles(path, config);
   if (first === undefined) return;
@@ -100,7 +100,7 @@ async function textOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** A hard link fails where a file has come meanwhile, which a rename would replace. */
+/** A hard link fails if the file has been created meanwhile; a rename would replace it. */
 async function writeNew(path: string, text: string): Promise<string | undefined> {
   const temporary = nameBeside(path);
   try {

@@ -56,7 +56,7 @@ export function removeConfig(path: string): Step {
     try {
       await unlink(path);
     } catch (caught) {
-      // As a ConfigMap in a pod, which is the cluster's and no node's.
+      // A ConfigMap mounted in a pod belongs to the cluster and stays.
       if (codeOf(caught) === "EROFS") return "stays: it is mounted here, read-only";
       if (!isMissing(caught)) throw failed("remove", path, caught);
       return "is not there";
@@ -81,7 +81,7 @@ async function removeIfEmpty(directory: string): Promise<string | undefined> {
   } catch (caught) {
     if (["ENOTEMPTY", "EEXIST"].includes(codeOf(caught))) return staysFor(directory);
     if (isMissing(caught)) return undefined;
-    // What is mounted cannot go, least of all from a root that cannot be written to.
+    // A mount point cannot be removed.
     if (["EBUSY", "EROFS"].includes(codeOf(caught)))
       return "the empty directory stays: it is mounted here; rmdir on the node takes it away";
     throw failed("remove", directory, caught);

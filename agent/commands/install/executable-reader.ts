@@ -4,12 +4,12 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { longestCarriedBytes, mark, readMark } from "./executable-marks.ts";
 import { failed, isMissing } from "./files.ts";
 
-/** In which executables are read. */
+/** The size of the chunks in which executables are read. */
 const chunkBytes = 1024 * 1024;
-/** A whole program has four, as it is there as text and compiled. */
-const mostMarks = 16;
+/** Marks that are read of one file: a whole program has four, because it contains its code as text and compiled. */
+const maxMarks = 16;
 
-/** What stands at a path where an executable of ours is to be. */
+/** What exists at the path of an executable of ours. */
 export type ExecutableFile =
   | { readonly t: "absent" }
   | {
@@ -26,16 +26,16 @@ export interface FileContents {
   readonly digest: string;
   readonly bytes: number;
   readonly program: "whole" | "small" | "another";
-  /** What a whole program carries to be put in front of it; absent where it was compiled without. */
+  /** The small program that a whole one carries; absent if it was compiled without. */
   readonly carried?: Uint8Array;
 }
 
-/** Reads executables, and one that has two names once: it has 100 MB and more. */
+/** Reads executables; a file with two names is read once, since it has more than 100 MB. */
 export class ExecutableReader {
   readonly #read = new Map<string, FileContents>();
 
   /**
-   * Looks at what stands at `path`, following no link.
+   * Examines what exists at `path`, following no link.
    * @throws {CniError} code 5 where it is something that may not be replaced: a link, a directory, another program
    */
   async lookAt(path: string): Promise<ExecutableFile> {
@@ -60,7 +60,7 @@ export class ExecutableReader {
       const { dev, ino, size, mtimeNs } = await file.stat({ bigint: true });
       const identity = `${dev}:${ino}:${size}:${mtimeNs}`;
       const contents = this.#read.get(identity) ?? (await readWhole(file));
-      // Where a file system numbers no files, nothing is known of them.
+      // Without file numbers two names of one file cannot be recognised.
       if (ino !== 0n) this.#read.set(identity, contents);
       return contents;
     } catch (caught) {
@@ -73,7 +73,7 @@ async function readWhole(file: FileHandle): Promise<FileContents> {
   const hash = createHash("sha256");
   const needle = Buffer.from(mark);
   const marks: number[] = [];
-  // Room for the end of the chunk before, in which a mark may begin.
+  // With room for the end of the previous chunk, in which a mark may begin.
   const buffer = Buffer.allocUnsafe(needle.length + chunkBytes);
   let [kept, bytes] = [0, 0];
   for (;;) {
@@ -81,7 +81,7 @@ async function readWhole(file: FileHandle): Promise<FileContents> {
     if (bytesRead === 0) break;
     hash.update(buffer.subarray(kept, kept + bytesRead));
     const held = buffer.subarray(0, kept + bytesRead);
-    for (let at = held.indexOf(needle); at >= 0 && marks.length < mostMarks; at = held.indexOf(needle, at + 1))
+    for (let at = held.indexOf(needle); at >= 0 && marks.length < maxMarks; at = held.indexOf(needle, at + 1))
       marks.push(bytes - kept + at);
     bytes += bytesRead;
     kept = Math.min(needle.length - 1, held.length);
@@ -90,7 +90,7 @@ async function readWhole(file: FileHandle): Promise<FileContents> {
   return { digest: hash.digest("hex"), bytes, ...(await told(file, marks)) };
 }
 
-/** What the marks at these places say of the file. */
+/** What the marks at these offsets say about the file. */
 async function told(file: FileHandle, marks: readonly number[]): Promise<Pick<FileContents, "program" | "carried">> {
   if (marks.length === 0) return { program: "another" };
   const buffer = Buffer.alloc(longestCarriedBytes);

@@ -16,16 +16,16 @@ import {
 } from "./files.ts";
 import type { Step } from "./plan.ts";
 
-/** In which executables are copied. */
+/** The size of the chunks in which executables are read and copied. */
 const chunkBytes = 1024 * 1024;
 
-/** Where executables lie; `places.ts` chooses. */
+/** The directories of the executables; `places.ts` chooses them. */
 export interface Places {
   /** Where the runtime looks for plugins. */
   readonly bin: string;
   /**
-   * Of the whole program, where `bin` has the small one of `forward/` under both names; absent: `bin` has the whole one
-   * under both.
+   * The directory of the whole program, if `bin` has the small one of `forward/` under both names; absent: `bin` has
+   * the whole one under both.
    */
   readonly libexec?: string | undefined;
 }
@@ -36,10 +36,10 @@ export const executablesIn = (directory: string): readonly [string, string] => [
   join(directory, `pipette-ipam${paths.executableSuffix}`),
 ];
 
-/** What the small program becomes where no daemon answers. */
+/** The whole program, which the small one executes if no daemon answers. */
 export const wholeIn = (libexec: string): string => join(libexec, `pipette${paths.executableSuffix}`);
 
-/** All of them in the order in which they have to come: at no time is a small program there and its whole one not. */
+/** All executables in the order of their installation: a small program never exists without its whole one. */
 export const executablesAt = ({ bin, libexec }: Places): readonly string[] => [
   ...(libexec === undefined ? [] : [wholeIn(libexec)]),
   ...executablesIn(bin),
@@ -47,14 +47,14 @@ export const executablesAt = ({ bin, libexec }: Places): readonly string[] => [
 
 export interface PlannedExecutables {
   readonly steps: readonly Step[];
-  /** The whole program, once the steps are done: what a service runs. */
+  /** The path of the whole program once the steps are done, which a service runs. */
   readonly whole: string;
 }
 
 /**
- * What puts the executable `from` in place, whole before small, the second name as a hard link where the file system has
- * them. An executable that carries no small program goes under both names itself.
- * @throws {CniError} code 5 where something stands in the way; nothing was touched
+ * Plans to install the executable `from`, the whole program before the small one, and the second name as a hard link if
+ * the file system supports it. An executable that carries no small program is installed under both names itself.
+ * @throws {CniError} code 5 where something is in the way; nothing was changed
  */
 export async function planExecutables(from: string, { bin, libexec }: Places): Promise<PlannedExecutables> {
   const reader = new ExecutableReader();
@@ -85,7 +85,10 @@ export async function planExecutables(from: string, { bin, libexec }: Places): P
   return { steps, whole: executablesAt(places)[0] ?? main };
 }
 
-/** What takes them away, and what running ones have left. @throws {CniError} where another's file has the name */
+/**
+ * Plans the removal of all, and of files that running executables have left.
+ * @throws {CniError} where another's file has the name
+ */
 export async function planRemoval(places: Places): Promise<readonly Step[]> {
   const reader = new ExecutableReader();
   const steps: Step[] = [];
@@ -170,7 +173,7 @@ async function copyWhole(from: string, to: string): Promise<void> {
 async function writeNew(path: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
   await using target = await open(path, "wx", 0o755);
   await write(target);
-  // The mask of whoever installs must not keep the runtime from running it.
+  // Set explicitly, because the installing user's umask could keep the runtime from running it.
   await target.chmod(0o755);
   await target.sync();
 }

@@ -11,25 +11,25 @@ import type { Step } from "./plan.ts";
 const busyRetries = 20;
 const busyWaitMs = 100;
 
-/** A name beside `path` that nobody else uses, and no runtime takes for a plugin or a configuration. */
+/** A temporary name beside `path` that no runtime takes for a plugin or a configuration. */
 export const nameBeside = (path: string): string =>
   join(dirname(path), `.${basename(path)}.new-${process.pid}-${randomBytes(4).toString("hex")}`);
 
 /** What a run that was killed may have left beside `path`. */
 export const isLeftover = (path: string, name: string): boolean => name.startsWith(`.${basename(path)}.new-`);
 
-/** Under which a running executable of Windows goes on until it ends: `pipette.exe.old-<hash>-<n>`. */
+/** The name of a running Windows executable that was replaced, until it ends: `pipette.exe.old-<hash>-<n>`. */
 export const nameAside = (path: string, digest: string, n: number): string => `${path}.old-${digest.slice(0, 12)}-${n}`;
 
 export const isSetAside = (path: string, name: string): boolean =>
   name.startsWith(`${basename(path)}.old-`) && /^[0-9a-f]{12}-\d+$/.test(name.slice(basename(path).length + 5));
 
 /**
- * Puts a finished file in the place of another. On Linux, and on Windows where nobody runs the old one, one rename. A
- * running executable of Windows can be renamed but not replaced: it goes aside first, and comes back where the second
- * rename fails. A kill between the two leaves both files whole under their other names, for the next run to finish.
- * @param digest SHA-256 of what stands at `path`, for the name that it gets; `undefined` where nothing does
- * @returns where the old one went, where it had to go anywhere
+ * Replaces a file by a finished one. On Linux, and on Windows if the old one is not running, that is one rename. A
+ * running executable of Windows can be renamed but not replaced: it is renamed first, and renamed back if the second
+ * rename fails. A kill between the two leaves both files intact under their other names, for the next run.
+ * @param digest SHA-256 of what stands at `path`, for the name that it gets; `undefined` if nothing does
+ * @returns the new name of the old file, if it had to be renamed
  */
 export async function placeFile(
   temporary: string,
@@ -76,7 +76,10 @@ export async function removeFile(path: string): Promise<boolean> {
   }
 }
 
-/** The name, too, must outlive a power cut. Windows opens no directory for that, and its file system keeps a log. */
+/**
+ * The directory entry has to survive a power cut too. Windows cannot open a directory for that, and its file system
+ * keeps a journal.
+ */
 export async function syncDirectory(path: string): Promise<void> {
   if (isWindows) return;
   await using directory = await open(path, "r");
@@ -118,8 +121,8 @@ export function failed(action: string, path: string, caught: unknown): CniError 
 }
 
 /**
- * What removes the unfinished files that killed runs have left beside `path`, and executables set aside that nobody
- * runs any more. Only for the holder of the installation's lock.
+ * Plans the removal of unfinished files that killed runs have left beside `path`, and of replaced executables that no
+ * longer run. The caller holds the installation's lock.
  * @param expected whether there may be more once the steps before it are done
  */
 export async function planSweep(path: string, expected = false): Promise<readonly Step[]> {

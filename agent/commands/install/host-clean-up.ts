@@ -7,14 +7,14 @@ import type { Step } from "./plan.ts";
 /** Each step of it has a deadline of its own; together they take a minute at most. */
 const cleanUpMs = 180_000;
 
-/** What has the stopped agent take back its changes of a Windows host's network, where there are any on record. */
+/** Plans the clean-up of a Windows host's network after the agent has stopped, if changes are on record. */
 export async function planHostCleanUp(dataDir: string, configFile: string): Promise<readonly Step[]> {
   const { recordDirectories } = await import("../../datapath/hns/mod.ts");
   const [record] = recordDirectories(dataDir).filter(holdsAnything);
   return record === undefined ? [] : [cleanUpStep(record, configFile)];
 }
 
-/** The same on Linux, where the configuration tells what there may be. */
+/** The same on Linux, where the configuration says what may exist. */
 export const planNetworkCleanUp = (config: AgentConfig | undefined, configFile: string): readonly Step[] =>
   config === undefined
     ? []

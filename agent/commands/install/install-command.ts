@@ -72,7 +72,7 @@ interface Surroundings {
   readonly places: Places;
   /** About these. */
   readonly warnings: readonly string[];
-  /** The PATH of whoever installs. */
+  /** The PATH of the installing user. */
   readonly path: string;
   readonly openInstaller: () => Promise<ServiceInstaller>;
 }
@@ -86,12 +86,12 @@ async function planInstall(
   const names = executablesAt(places);
   const [main] = executablesIn(places.bin);
   const before = await plansOf(names, (path) => planSweep(path));
-  // On Windows an agent that ran until now goes on in its old file, which is free after the service's restart.
+  // On Windows a running agent keeps its old file in use until the service is restarted.
   const replaced = executables.some(({ action }) => action === "replace");
   const after = replaced && isWindows ? await plansOf(names, (path) => planSweep(path, true)) : [];
   const linkWish = { dir: given["link-dir"], none: given["no-link"], path };
   if (given["executables-only"]) {
-    // In a container the PATH is not the node's: there only what is asked for is made.
+    // In a container PATH is not the node's, so the link is made only if it was asked for.
     const link = await planLink(main, { ...linkWish, none: linkWish.none || linkWish.dir === undefined });
     return {
       steps: [...before, ...executables, ...link.steps, ...after],

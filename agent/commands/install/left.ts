@@ -7,7 +7,7 @@ import type { Left } from "./plan.ts";
 
 const nftMs = 5_000;
 
-/** What is there now and will be there afterwards. Looks only. */
+/** What a removal will leave on the node. Changes nothing. */
 export async function leftBehind(
   config: AgentConfig | undefined,
   files: { readonly configFile: string; readonly dataDir: string; readonly purge: boolean; readonly network: boolean },
@@ -35,7 +35,7 @@ async function leftOnHost(config: AgentConfig, configFile: string): Promise<read
     what: `nftables table "${family} ${name}"`,
     command: `nft delete table ${family} ${name}`,
   }));
-  // Its ports, addresses and flows are taken back together, and those of an uplink have to return.
+  // Ports, addresses and flows are cleaned up together, and an uplink's addresses have to be moved back.
   if (dataPath === "ovs" && links.length + rules.length > 0)
     return [
       {
@@ -48,7 +48,7 @@ async function leftOnHost(config: AgentConfig, configFile: string): Promise<read
     command: `ip route flush proto ${routeProtocol} (and with ip -6)`,
   };
   return [
-    // Of DELs that no agent has finished, and of pods that were there all the same.
+    // Interfaces of unfinished DELs, and of pods that still ran.
     ...pods.map((name) => ({ what: `interface "${name}" of a pod`, command: `ip link del ${name}` })),
     ...links.map((name) => ({ what: `bridge "${name}"`, command: `ip link del ${name}` })),
     ...(routed ? [routes] : []),
@@ -95,7 +95,7 @@ function leftOnDisk({ configFile, dataDir, purge }: Parameters<typeof leftBehind
     .map(({ what, path }) => ({ what: `${what} "${path}"`, command: `${remove} ${path}` }));
 }
 
-/** Nobody else says that this node will not come back. */
+/** The node's record in a registry has to be removed by hand. */
 function inRegistry(config: AgentConfig | undefined): readonly Left[] {
   const nodes = config?.nodes;
   if (nodes?.registry.type === "kubernetes")

@@ -39,8 +39,8 @@ async function runningAgent(dataDir: string): Promise<string | undefined> {
 }
 
 /**
- * An agent that no service has started ends with none either: it is refused before anything is touched, and, where a
- * service is to be stopped first, once that has ended and an agent still runs.
+ * An agent that no service has started does not end with the service: it is refused before anything is changed, or, if
+ * a service has to be stopped first, once that has ended and an agent still runs.
  * @param service the steps that stop it
  * @throws {CniError} code 11 naming the agent's process
  */
@@ -55,7 +55,7 @@ export async function planAgentGone(dataDir: string, service: readonly Step[]): 
   return [{ action: "none", target: join(dataDir, "agent.lock"), detail: "no agent runs any more", run }];
 }
 
-/** For whoever has said that something else runs the agent. */
+/** A warning if an agent runs, for the option that leaves services alone. */
 export async function agentWarning(dataDir: string): Promise<readonly string[]> {
   const running = await runningAgent(dataDir);
   return running === undefined ? [] : [`an agent still runs as ${running}: stop it by what has started it`];

@@ -5,7 +5,7 @@ import { uninstallCommandWith } from "./uninstall-command.ts";
 
 /**
  * Puts Pipette on a node and takes it off again: executables, the agent's first configuration, the service. Each
- * command makes a plan by looking, shows it or carries it out, and can be run again.
+ * command makes a plan without changing anything, shows it or carries it out, and can be repeated.
  */
 export const installCommand = installCommandWith(openServiceInstaller);
 export const uninstallCommand = uninstallCommandWith(openServiceInstaller);

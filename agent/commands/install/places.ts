@@ -11,11 +11,12 @@ export interface PlaceWish {
   readonly "bin-dir"?: string | undefined;
   readonly "libexec-dir"?: string | undefined;
   readonly "no-libexec"?: boolean;
+  readonly "executables-only"?: boolean;
 }
 
 const usualLibexec = dirname(paths.wholeProgram);
 
-/** Of an installation as it may be there, for its removal. @throws {CniError} code 7 where both are one directory */
+/** The places of an existing installation, for its removal. @throws {CniError} code 7 where both are one directory */
 export function placesOf(wish: PlaceWish): Places {
   const bin = resolve(wish["bin-dir"] ?? paths.cniBinDir);
   const given = wish["libexec-dir"];
@@ -24,15 +25,15 @@ export function placesOf(wish: PlaceWish): Places {
       CniCode.invalidConfig,
       `Cannot use "${bin}" for the plugins and for the whole program: both are called "pipette", wanted two directories`,
     );
-  // Whoever names another directory for the plugins has the whole program there, unless said otherwise.
+  // With another directory for plugins the whole program is installed there, unless another option is given.
   const usual = bin === resolve(paths.cniBinDir) ? usualLibexec : undefined;
   return { bin, libexec: given === undefined ? usual : resolve(given) };
 }
 
 /**
- * Of an installation that is to be. The small program starts the whole one by a path that is compiled in, so it is put
- * in front only where what is written here is found there.
- * @returns with a word about why the whole program goes under both names where that was not asked for
+ * The places of a new installation. The small program starts the whole one by a compiled-in path, so it is only used if
+ * a file written here is found under that path on the node.
+ * @returns also a sentence that says why the whole program is installed under both names, if that was not asked for
  */
 export async function choosePlaces(
   wish: PlaceWish,
@@ -40,7 +41,8 @@ export async function choosePlaces(
   const places = placesOf(wish);
   const { bin, libexec } = places;
   if (libexec === undefined || wish["no-libexec"]) return { places: { bin }, warnings: [] };
-  if (wish["libexec-dir"] !== undefined) return { places, warnings: [] };
+  if (wish["libexec-dir"] !== undefined)
+    return { places, warnings: wish["executables-only"] || libexec === usualLibexec ? [] : [startsAnother(libexec)] };
   const why = (await isMountedAlone(bin))
     ? `"${bin}" is mounted by itself, so "${libexec}" may be another machine's`
     : (await isReadOnly(libexec))
@@ -54,7 +56,11 @@ export async function choosePlaces(
   };
 }
 
-/** As in a container that has this directory of the node, and others of its own. */
+/** A container with the node's directory elsewhere installs executables only. */
+const startsAnother = (libexec: string): string =>
+  `the small program starts "${paths.wholeProgram}", and the whole one goes into "${libexec}": it has to be found there`;
+
+/** Whether this directory is mounted separately, as the node's in a container. */
 async function isMountedAlone(directory: string): Promise<boolean> {
   if (isWindows) return false;
   const [own, above] = await Promise.all([directory, dirname(directory)].map(deviceOf));
@@ -67,7 +73,7 @@ const deviceOf = (path: string): Promise<number | undefined> =>
     () => undefined,
   );
 
-/** Where it would be written, or made. */
+/** Whether it cannot be written, or created, there. */
 async function isReadOnly(directory: string): Promise<boolean> {
   try {
     await access(directory, constants.W_OK);

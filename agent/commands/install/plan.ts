@@ -11,8 +11,8 @@ import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 export type StepAction = "create" | "replace" | "remove" | "start" | "restart" | "stop" | "register" | "keep" | "none";
 
 /**
- * One line of the plan: decided by looking, without touching anything; carried out by `run`. Each step is harmless when
- * it is done again, and a kill within one leaves what was there, or what was to come.
+ * One step of the plan, decided without changing anything and carried out by `run`. Each step can be repeated, and a
+ * kill during one leaves the old or the new state.
  */
 export interface Step {
   readonly action: StepAction;
@@ -23,25 +23,25 @@ export interface Step {
   readonly run?: () => Promise<string | undefined>;
 }
 
-/** Something of ours that a removal leaves, and the command that takes it away. */
+/** Something of ours that a removal leaves, and the command that removes it. */
 export interface Left {
   readonly what: string;
   readonly command: string;
 }
 
-/** Steps in their order, and what the operator should know whatever becomes of them. */
+/** Steps in order, and warnings for the operator. */
 export interface Plan {
   readonly steps: readonly Step[];
   readonly warnings: readonly string[];
-  /** What is ours and stays, with the command that takes it away. */
+  /** What is ours and stays, with the command that removes it. */
   readonly left?: readonly Left[];
 }
 
-/** How a plan went. */
+/** The outcome of a plan. */
 export interface Outcome {
   readonly steps: readonly (Omit<Step, "run"> & { readonly done: boolean })[];
   readonly warnings: readonly string[];
-  /** Why the rest was left undone. */
+  /** Why the remaining steps were not done. */
   readonly failure?: CniError;
 }
 

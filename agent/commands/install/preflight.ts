@@ -10,7 +10,7 @@ import type { HostRunner, Listing, Row } from "../../datapath/hns/windows-host/m
 import { readConfig } from "./config-file.ts";
 import { executablesAt, type Places } from "./executables.ts";
 
-/** One thing that a Windows node needs, as it was found. */
+/** One requirement of a Windows node, and whether it is met. */
 export interface Check {
   readonly what: string;
   /** `missing`: pods get no network without it. `advice`: they do, and better with it. `unknown`: Windows did not say. */
@@ -37,8 +37,8 @@ const tunnelPorts = ["4789", "6081"];
 type Look = (listing: Listing) => Promise<readonly Row[]>;
 
 /**
- * Looks, changes nothing, and goes on past what Windows does not tell: each in a PowerShell of its own, since one cmdlet
- * that is not there ends a whole script.
+ * Changes nothing, and continues after a failed query: each runs in a PowerShell of its own, because a missing cmdlet
+ * ends a whole script.
  */
 export async function preflight(run: HostRunner, wish: PreflightWish): Promise<readonly Check[]> {
   const look: Look = async (listing) => (await run.run("look at this machine", [listing])).get(0) ?? [];

@@ -27,7 +27,8 @@ export async function leftToAgent(config: AgentConfig, binDir: string): Promise<
 }
 
 /**
- * What takes our file from the runtime, first of all in a removal: no pod is to be promised what nobody gives.
+ * Plans the removal of the runtime's file, the first step of an uninstallation, so that no new pod is assigned a
+ * network that is going.
  * @returns no step for a file that is another plugin's, but a warning
  */
 export async function planUnconfigure(path: string): Promise<{ readonly steps: Step[]; readonly warnings: string[] }> {

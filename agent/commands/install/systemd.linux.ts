@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
+import { mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { ServiceDefinition } from "../../platform/agent-service.ts";
@@ -7,7 +7,7 @@ import { codeOf, failed, isMissing, nameBeside, planSweep, removeFile, syncDirec
 import type { Step } from "./plan.ts";
 import type { ServiceInstaller, ServiceWish } from "./service.ts";
 
-/** The agent as a unit of systemd; on a machine without it there is nothing to plan but a word about that. */
+/** The agent as a unit of systemd; on a machine without systemd the plan only says so. */
 export function openSystemd(systemd: Systemd = thisSystemd): ServiceInstaller {
   const path = join(systemd.unitDir, unitName);
   const call = async (...args: readonly string[]): Promise<undefined> => {
@@ -31,12 +31,18 @@ export function openSystemd(systemd: Systemd = thisSystemd): ServiceInstaller {
       const unit = await planUnit(path, definition);
       const enabled = (await answer("is-enabled", unitName)) === "enabled";
       const active = (await answer("is-active", unitName)) === "active";
+      const changed =
+        unit.run !== undefined ||
+        wish.executableChanged ||
+        // An earlier run that was killed has replaced the file, and not the process.
+        (active &&
+          !(await runs(definition.executable, await answer("show", "--property=MainPID", "--value", unitName))));
       return [
         ...(await planSweep(path)),
         unit,
         ...(unit.run === undefined ? [] : [step("register", "", "daemon-reload")]),
         ...(enabled ? [] : [step("register", "starts with the system", "enable", unitName)]),
-        ...startSteps(active, unit.run !== undefined || wish.executableChanged, wish, step),
+        ...startSteps(active, changed, wish, step),
       ];
     },
     async planRemoval() {
@@ -68,8 +74,18 @@ function startSteps(
 ): Step[] {
   if (leaveStopped) return [{ action: "none", target: unitName, detail: "left as it runs, or does not" }];
   if (active && !changed) return [{ action: "keep", target: unitName, detail: "runs, and is the same" }];
-  // It ends well once the agent serves, and has written the runtime's file.
+  // `systemctl` returns once the agent serves and has written the runtime's file.
   return [step(active ? "restart" : "start", "until it serves", "restart", unitName)];
+}
+
+/** Whether the process runs this very file; also where that cannot be seen. */
+async function runs(executable: string, pid: string): Promise<boolean> {
+  try {
+    const [running, installed] = await Promise.all([`/proc/${pid}/exe`, executable].map((path) => stat(path)));
+    return running?.ino === installed?.ino && running?.dev === installed?.dev;
+  } catch {
+    return true;
+  }
 }
 
 async function planUnit(path: string, definition: ServiceDefinition): Promise<Step> {
@@ -103,7 +119,7 @@ async function takeAway(path: string): Promise<undefined> {
   });
 }
 
-/** A masked unit is a link to /dev/null: that it is masked was somebody's wish. */
+/** A masked unit is a link to /dev/null, which the administrator made on purpose. */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     const { lstat } = await import("node:fs/promises");

@@ -81,11 +81,11 @@ async function planUninstall(
   const unconfigured = conflist === undefined ? { steps: [], warnings: [] } : await planUnconfigure(conflist);
   const service = given["no-service"] ? [] : await (await openInstaller()).planRemoval();
   const gone = given["no-service"] ? [] : await planAgentGone(dataDir, service);
-  // Where that goes that it works with, an agent that somebody else has started has to have ended as well.
+  // Before its data is removed, an agent that was not started by our service has to have ended too.
   if (given["no-service"] && given.network) await planAgentGone(dataDir, []);
   const isSocketFree = config !== undefined && !isWindows && (given.network || !given["no-service"]);
   const running = given["no-service"] ? await agentWarning(dataDir) : [];
-  // What says where the rest lies goes after it: a run that fails is run again.
+  // The configuration is removed after what it describes, so that a failed run can be repeated.
   const data: readonly Step[] = given.purge
     ? [
         ...(isSocketFree ? [removeSocket(config.socket)] : []),
@@ -94,28 +94,28 @@ async function planUninstall(
         removeConfig(configFile),
       ]
     : [];
-  // The host's network is the stopped agent's to take back, with the executable that is still there.
+  // The host's network is cleaned up after the agent has stopped, with the executable that is still installed.
   const network = given.network ? planNetworkCleanUp(config, configFile) : [];
   const host = isWindows ? await planHostCleanUp(dataDir, configFile) : network;
   return {
-    // The executables last, since with them the command itself may go.
+    // The executables last, because this command may be one of them.
     steps: [...unconfigured.steps, ...service, ...gone, ...host, ...data, ...executables],
     warnings: [...warnings, ...unconfigured.warnings, ...running],
     left: await leftBehind(config, { configFile, dataDir, purge: given.purge, network: given.network }),
   };
 }
 
-/** Resolves with SIGTERM, which nothing but this hears where it is the first process of a container. */
+/** Resolves with SIGTERM, which has no default action for the first process of a container. */
 async function terminated(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
-  // A handler alone keeps nobody from ending.
+  // A signal handler alone does not keep the process alive.
   const timer = setInterval(() => undefined, 60_000);
   await promise;
   clearInterval(timer);
 }
 
-/** A configuration that cannot be read keeps nobody from removing the rest. */
+/** An unreadable configuration must not prevent the removal of the rest. */
 async function configOrDefaults(
   path: string,
 ): Promise<{ readonly config: AgentConfig | undefined; readonly warnings: readonly string[] }> {

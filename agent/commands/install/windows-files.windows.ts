@@ -26,15 +26,15 @@ const delayUntilReboot = 4;
 /** As text and as identifiers. */
 const administrators = ["SY", "BA", "S-1-5-18", "S-1-5-32-544"];
 
-/** Removes a file that still runs with the next start of the machine. @returns whether Windows has taken note of it */
+/** Has Windows remove a running executable at its next start. @returns whether Windows accepted that */
 export function removeAtReboot(path: string): boolean {
   return openKernel().MoveFileExW(ptr(wide(path)), null, delayUntilReboot) !== 0;
 }
 
 /**
- * What lets nobody but administrators into the data directory: below ProgramData every user may make files by default,
- * and could put a configuration there before we do.
- * @param ownFile one that this process has made: whoever it belongs to is trusted as well
+ * Plans to restrict the data directory to administrators: below ProgramData every user may create files by default, and
+ * could put a configuration there first.
+ * @param ownFile a file that this process created, whose owner is trusted as well
  * @throws {CniError} code 5 where the directory is there and belongs to somebody else
  */
 export function planProtection(directory: string, ownFile: string): Step {
@@ -64,8 +64,8 @@ export function planProtection(directory: string, ownFile: string): Step {
 }
 
 /**
- * Whether these two have everything and nobody else anything: what is inherited would stand there too. Wine shows the
- * administrators as the user that they are to it, and knows no protection from what is inherited.
+ * Whether these two have full access and nobody else has any, inherited entries included. Wine shows the administrators
+ * as its own user, and does not support protection from inheritance.
  */
 function isProtected(sddl: string, own: string): boolean {
   const entries = sddl.replace(/^D:(?:P|AI|AR)*/, "").replaceAll(`;${own})`, ";BA)");

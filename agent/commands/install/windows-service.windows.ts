@@ -103,17 +103,17 @@ async function restart(log: string): Promise<undefined> {
   });
 }
 
-/** Waits for an orderly end; one that does not come is made. */
+/** Waits for an orderly end, and kills the process if it does not come. */
 async function stop(): Promise<undefined> {
   using manager = openServiceManager();
   const endMs = performance.now() + stopMs;
-  // One that is just starting takes no word until it has started.
+  // A starting service accepts no control request until it has started.
   while (!manager.stop(serviceName) && performance.now() < endMs) await Bun.sleep(pollMs);
   try {
     await until(manager, "stop", Math.max(1_000, endMs - performance.now()), (state) => state === serviceState.stopped);
   } catch {
     const { pid = 0 } = manager.query(serviceName) ?? {};
-    // A process that has ended behind the manager's back is stopped all the same.
+    // A service whose process has ended already counts as stopped.
     if (pid === 0) return;
     process.kill(pid, "SIGKILL");
     await until(manager, "stop", stopMs, (state) => state === serviceState.stopped);

@@ -17,7 +17,10 @@ import { formatAge, formatTable } from "../../../shared/terminal/table.ts";
 
 const leaseStates = ["allocated", "releasing", "cooling"] as const satisfies readonly LeaseState[];
 
-/** More than this many take the agent's time from its calls while they are looked through: "pipette ipam check" does it apart. */
+/**
+ * The largest number of leases that is checked: checking more would delay the agent's calls, and "pipette ipam check"
+ * does it without the agent.
+ */
 const maxChecked = 5_000;
 
 interface NodeReport {
@@ -65,12 +68,12 @@ async function ask(socket: string, readiness: boolean): Promise<NodeReport> {
     const errors = findings.filter(({ severity }) => severity === "error");
     return { status, interfaces, leases, database: errors.map(({ what, todo }) => `${what}; ${todo}`) };
   } catch (caught) {
-    // What the agent says of itself is worth more now than ever.
+    // The agent's status is shown also if the store cannot be read.
     return { status, interfaces, leases: [], database: [reasonOf(caught)] };
   }
 }
 
-/** Of an earlier release, which does not tell its state, the interfaces are there from the first answer on. */
+/** An earlier release does not tell its state; it has its interfaces from the first answer on. */
 const isServing = ({ state }: StatusResponse): boolean => state !== "starting" && state !== "joining";
 
 function isWell({ status, database }: NodeReport, readiness: boolean): boolean {
@@ -120,7 +123,7 @@ function asText({ status: answer, leases, interfaces, database }: NodeReport, no
   return `${out.join("\n")}\n`;
 }
 
-/** One that is ready needs no word. */
+/** The state is shown unless it is ready. */
 const stateOf = ({ state }: StatusResponse): string =>
   state === "" || state === "ready" ? "" : `${printable(state)}, `;
 
@@ -129,7 +132,7 @@ function networkRows(
   leases: readonly LeaseMessage[],
   interfaces: readonly NodeInterface[],
 ): string[][] {
-  // Leases of networks that the agent does not serve are in its store all the same.
+  // The store may also hold leases of networks that the agent does not serve.
   const names = [...new Set([...answer.networks, ...leases.map((lease) => lease.network)])];
   const count = (name: string, state: string): string =>
     String(leases.filter((lease) => lease.network === name && lease.state === state).length);

@@ -6,7 +6,7 @@ import type { OvsConfig } from "../../config/agent-config.ts";
 import { parseAgentConfig } from "../../config/parse-agent-config.ts";
 import { unreadFile } from "../../config/read-config.ts";
 
-/** What of the agent's configuration says where its switch is. */
+/** The part of the agent's configuration that says where its switch is. */
 export interface TraceConfig {
   readonly bridge: string;
   readonly dataDir: string;
@@ -15,7 +15,7 @@ export interface TraceConfig {
 
 const action = "trace the packet";
 
-/** @throws {CniError} 7 for a file that is not there, not in order, or of another data path */
+/** @throws {CniError} 7 for a file that is missing, invalid, or of another data path */
 export async function readConfig(file: string): Promise<TraceConfig> {
   let text: string;
   try {
@@ -35,7 +35,7 @@ export async function readConfig(file: string): Promise<TraceConfig> {
 const wrong = (is: string, wanted: string): CniError =>
   new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}, wanted ${wanted}`);
 
-/** What the agent of this node last heard of the cluster, as far as a trace has use for it. */
+/** The cluster as cached by this node's agent, as far as a trace uses it. */
 export interface KnownNodes {
   /** This node's own; none where it has joined no cluster. */
   readonly own: readonly Ip[];
@@ -43,7 +43,7 @@ export interface KnownNodes {
   nameOf(address: string): string | undefined;
 }
 
-/** From the agent's own file, which need not be there: names only make a trace easier to read. */
+/** From the agent's cache, which may be missing: names only make a trace easier to read. */
 export function knownNodesIn(dataDir: string): KnownNodes {
   const { self, nodes } = readKnownNodes(dataDir);
   const names = new Map(nodes.flatMap(({ name, addresses }) => addresses.map((ip) => [formatIp(ip), name] as const)));

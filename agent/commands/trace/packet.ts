@@ -5,23 +5,26 @@ import type { FoundPod, SwitchPort } from "./switch-ports.ts";
 
 export type Protocol = { readonly t: "icmp" } | { readonly t: "tcp" | "udp"; readonly port: number };
 
-/** A packet that is only thought of, at the port where it comes in. */
+/** A hypothetical packet, at the port where it enters the switch. */
 export interface Packet {
   readonly inPort: number;
   readonly protocol: Protocol;
   /** Both of one family. */
   readonly source: { readonly ip: Ip; readonly mac: string };
   readonly destination: { readonly ip: Ip; readonly mac: string };
-  /** Came through the tunnel from the node of this address, with this key. */
+  /** The tunnel that the packet came through: the other node's address, and the key. */
   readonly tunnel?: { readonly from: Ip; readonly key: number };
-  /** It answers a packet of a connection that began like this; absent: it is a connection's first. */
+  /** Set for a reply: the source of the connection's first packet; absent: this is the first packet. */
   readonly replyTo?: (typeof Source)[keyof typeof Source];
 }
 
-/** What a client's port is where nothing depends on it. */
+/** The client's port, which does not matter. */
 const clientPort = 40_000;
 
-/** As `ofproto/trace` takes it. Without a time to live the packet would die at the first hop. */
+/**
+ * The packet in the syntax of `ofproto/trace`. With a TTL, since a packet without one would be dropped at the first
+ * hop.
+ */
 export function packetText(packet: Packet): string {
   const { inPort, source, destination, tunnel, replyTo } = packet;
   const is6 = destination.ip.family === 6;
@@ -35,7 +38,7 @@ export function packetText(packet: Packet): string {
     `${from}=${formatIp(source.ip)}`,
     `${to}=${formatIp(destination.ip)}`,
     "nw_ttl=64",
-    // A group that goes by the data path's hash finds no bucket without one.
+    // A group that selects by the data path's hash needs one to find a bucket.
     "dp_hash=1",
     ...(replyTo === undefined ? [] : [`ct_mark=${replyTo << connectionMarks.source.from}`]),
   ].join(",");
@@ -57,7 +60,7 @@ function protocolParts({ protocol, replyTo }: Packet, is6: boolean): readonly st
   return ["icmp", `icmp_type=${isReply ? 0 : 8}`, "icmp_code=0"];
 }
 
-/** What connection tracking is to say at each of the packet's visits, as many as there may be; what is spare is ignored. */
+/** The states that connection tracking reports at each of the packet's passes; surplus ones are ignored. */
 export function trackingStates({ replyTo }: Packet): readonly string[] {
   const state = replyTo === undefined ? "trk,new" : "trk,est,rpl";
   return Array.from({ length: 16 }, () => ["--ct-next", state]).flat();
@@ -75,9 +78,9 @@ export interface Journey {
   readonly isReply: boolean;
   /** The packet came from this node of the cluster, with this tunnel key. */
   readonly fromTunnel: { readonly from: Ip; readonly key: number } | undefined;
-  /** In place of the sender's own: what a pod sends that it may not. */
+  /** Replaces the sender's own addresses, for tracing spoofed packets. */
   readonly as: { readonly ip: Ip | undefined; readonly mac: string | undefined };
-  /** Pods have no neighbours but the gateway, which answers for everybody. */
+  /** Whether pods reach everything through the gateway, also pods of their own node. */
   readonly isRoutedOnly: boolean;
 }
 
@@ -85,7 +88,7 @@ const action = "trace the packet";
 
 /**
  * The packet as its sender would send it.
- * @throws {CniError} 7 where it cannot come in on this node, or the ends have no family in common
+ * @throws {CniError} 7 where it cannot enter on this node, or the ends have no common address family
  */
 export function packetOf(journey: Journey, ports: readonly SwitchPort[]): Packet {
   const { client, server, protocol, isReply, fromTunnel, as } = journey;

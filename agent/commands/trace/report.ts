@@ -5,7 +5,7 @@ import type { End, Journey, Packet, Protocol } from "./packet.ts";
 import { podName } from "./switch-ports.ts";
 import type { Step, Verdict } from "./verdict.ts";
 
-/** What is told of a packet's way. */
+/** The traced path of a packet. */
 export interface Report {
   readonly journey: Journey;
   readonly packet: Packet;
@@ -13,7 +13,7 @@ export interface Report {
   readonly inPort: string;
   readonly steps: readonly Step[];
   readonly verdict: Verdict;
-  /** The command that goes on on the node where it went; absent where it ended here. */
+  /** The command that continues on the next node; absent if the path ended here. */
   readonly next?: string;
 }
 
@@ -65,7 +65,7 @@ function protocolText(protocol: Protocol, isReply: boolean): string {
 const flowText = ({ flow }: Step): string =>
   flow === undefined ? "no flow matched" : `${flow.matchInWords} (${flow.priority})`;
 
-/** Where nothing was decided the packet only went on. */
+/** A table in which nothing was decided only passed the packet on. */
 const decidedText = ({ decided }: Step): string => (decided.length === 0 ? "goes on" : decided.join("; "));
 
 const nodeText = ({ node, name }: Extract<Verdict, { t: "tunnel" }>): string =>

@@ -106,7 +106,7 @@ export const podName = ({ pod }: PodPort): string => pod.name ?? pod.ips.map(for
 
 const maxNear = 5;
 
-/** Those that share the longest beginning with the wanted one, namespace aside, or hold it. */
+/** Names that share the longest prefix with the given one, namespace aside, or contain it. */
 function nearest(wanted: string, names: readonly string[]): readonly string[] {
   const own = (name: string): string => name.slice(name.indexOf("/") + 1);
   const likeness = (name: string): number => {

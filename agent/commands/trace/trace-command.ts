@@ -141,7 +141,7 @@ function withName(verdict: Verdict, known: KnownNodes): Verdict {
   return verdict.t === "tunnel" && name !== undefined ? { ...verdict, name } : verdict;
 }
 
-/** Says on stderr why it is none. @returns an exit status then */
+/** Reports on stderr why there is none. @returns an exit status then */
 function endOf(ports: readonly SwitchPort[], wanted: string, io: TerminalIo): End | number {
   const found = findPod(ports, wanted);
   if (found.t === "pod" || found.t === "address") return found;

@@ -10,13 +10,16 @@ export interface Hop {
   readonly lines: readonly TraceLine[];
 }
 
-/** `action`: as ovs-ofctl writes it. `note`: what came of it. `warning`: why nothing came of it. */
+/** `action`: as ovs-ofctl writes it. `note`: its result. `warning`: why it had none. */
 export interface TraceLine {
   readonly t: "action" | "note" | "warning";
   readonly text: string;
 }
 
-/** From where the packet enters the pipeline, or comes back from connection tracking, to where it leaves or is looked up. */
+/**
+ * One pass through the pipeline: from where the packet enters, or returns from connection tracking, to where it leaves
+ * or is looked up.
+ */
 export interface Pass {
   /** The packet as it came, in ovs-ofctl's words. */
   readonly flow: string;
@@ -55,8 +58,8 @@ interface OpenPass {
 }
 
 /**
- * Reads what `ofproto/trace` prints: text for people, the only form that there is before Open vSwitch 3.4. What is not
- * known is passed over; a text in which nothing is known gives no pass.
+ * Reads what `ofproto/trace` prints: text for people, the only form that there is before Open vSwitch 3.4. Unknown
+ * lines are ignored; a text without known lines gives no pass.
  */
 export function parseTrace(text: string): readonly Pass[] {
   const passes: OpenPass[] = [];
@@ -101,7 +104,7 @@ export function stateAfter(pass: Pass | undefined): string {
   return pass.finalFlow === "unchanged" ? pass.flow : pass.finalFlow;
 }
 
-/** With which key the packet went into the tunnel: the switch shows it where it is set only, not in the packet. */
+/** The tunnel key of the packet, which the switch shows only in the action that sets it. */
 export function tunnelKey(passes: readonly Pass[]): number {
   const lines = passes.flatMap(({ hops }) => hops.flatMap((hop) => hop.lines));
   const set = /^set_field:(0x[0-9a-f]+|\d+)->tun_id$|^NXM_NX_TUN_ID\[[\d.]*\] is now (0x[0-9a-f]+|\d+)$/;

@@ -2,22 +2,22 @@ import type { Control } from "../../protocols/switch-control/mod.ts";
 import { type Packet, packetText, trackingStates } from "./packet.ts";
 import { type Pass, parseTrace, tunnelKey } from "./trace-text.ts";
 
-/** What Open vSwitch says of a packet's way. */
+/** Open vSwitch's trace of a packet. */
 export interface Trace {
   readonly passes: readonly Pass[];
-  /** All of it as it came. */
+  /** The complete text. */
   readonly text: string;
 }
 
 const action = "trace the packet";
 const asNode = "Not tunneling to our own address";
 const isMiss = /neighbor cache miss/;
-/** In which a node on the link has answered ARP. */
+/** How long to wait for a node on the link to answer ARP. */
 const neighbourMs = 200;
 
 /**
- * Asks ovs-vswitchd for the packet's way. Where it finds that a tunnel's other end has not been heard of, it asks the
- * network for it, as it would for a real packet, so the question is put once more.
+ * Asks ovs-vswitchd for the packet's path. If it does not know the MAC of a tunnel's other end it sends ARP, as for a
+ * real packet, so the trace is repeated once.
  * @throws {CniError} as `Control.ask`
  */
 export async function trace(control: Control, bridge: string, packet: Packet): Promise<Trace> {
@@ -48,9 +48,9 @@ async function traceOnce(control: Control, bridge: string, packet: Packet): Prom
 }
 
 /**
- * After a packet whose tunnel was chosen comes back from connection tracking, `ofproto/trace` takes it for one that came
- * through that tunnel, and drops it. Real packets are not taken so. So the rest of its way is asked for from the last
- * table, with the tunnel chosen by an action.
+ * When a packet with a chosen tunnel returns from connection tracking, `ofproto/trace` mistakes it for one that came
+ * through that tunnel and drops it; real packets are not affected. So the rest of the path is traced from the last
+ * table, with an action that chooses the tunnel.
  */
 function restOf(bridge: string, flow: string, key: number, table: number): readonly string[] {
   const parts = flow.split(",");

@@ -48,7 +48,7 @@ function stepOf({ table, match, priority, cookie, lines }: Hop, port: PortName):
   };
 }
 
-/** What becomes of the packet. `remark`: what a person should know besides. */
+/** The fate of the packet. `remark`: additional information for people. */
 export type Verdict =
   | { readonly t: "delivered"; readonly pod: string; readonly port: string; readonly remark?: string }
   | {
@@ -68,7 +68,7 @@ interface Sent {
   /** By number, or by name as `--names` shows it. */
   readonly port: string;
   readonly hop: Hop;
-  /** Why nothing came of it, if so. */
+  /** Why the output failed, if it did. */
   readonly warning: string | undefined;
 }
 
@@ -121,7 +121,7 @@ function outBy({ port, hop }: Sent, passes: readonly Pass[], packet: Packet, por
   return { t: "tunnel", node, key: tunnelKey(passes), port: name, ...more };
 }
 
-/** The data path drops what goes to a node whose MAC it does not know yet; it asks for it meanwhile. */
+/** The data path drops packets to a node whose MAC it does not know yet, and sends ARP for it. */
 function silentNeighbour({ lines }: Hop): string | undefined {
   const miss = lines.map(({ text }) => /^neighbor cache miss for (\S+)/.exec(text)?.[1]).find((ip) => ip !== undefined);
   return miss === undefined ? undefined : `nobody has answered ARP for ${miss} yet`;
@@ -130,7 +130,7 @@ function silentNeighbour({ lines }: Hop): string | undefined {
 const routedBy = (passes: readonly Pass[]): Hop | undefined =>
   passes.flatMap(({ hops }) => hops).findLast(({ table }) => table === tables.L3Forwarding);
 
-/** What no flow forwards goes to the node's kernel: to the world outside, or where a node of the cluster is not known. */
+/** Packets that no flow forwards go to the node's kernel: to outside of the cluster, or to an unknown node. */
 function unknownTo(passes: readonly Pass[], { destination }: Packet): string | undefined {
   const routed = routedBy(passes);
   if (routed?.priority === undefined || routed.priority > Priority.outside) return undefined;
@@ -152,7 +152,7 @@ const missReasons: Partial<Record<TableName, Reason>> = {
   Output: () => "no table before has chosen a port",
 };
 
-/** Of `PacketGuard`, by what its flows match. */
+/** Reasons of `PacketGuard`, by what its flows match. */
 const refusals: readonly (readonly [RegExp, string])[] = [
   [/(?:nw|ipv6)_(?:src|dst)=/, "a loopback address means nothing outside of a host"],
   [/tp_src=(?:67|547)\b/, "it looks like the answer of a server of DHCP"],
@@ -162,7 +162,7 @@ const refusals: readonly (readonly [RegExp, string])[] = [
   [/nw_proto=/, "it has an IPv6 header behind which the switch does not look"],
 ];
 
-/** What flows are for that drop what they take. */
+/** The purpose of flows that drop packets. */
 const dropFlows: Partial<Record<TableName, (match: string, packet: Packet) => string | undefined>> = {
   PipelineRootClassifier: (match) =>
     match.includes("vlan_tci") ? "it has a VLAN tag, which only the node's own frames may have" : undefined,
@@ -196,14 +196,14 @@ export function dropReason(end: Hop, state: string, packet: Packet, ports: reado
   const warning = end.lines.find(({ t }) => t === "warning")?.text;
   if (warning !== undefined) return warning;
   const table = tableName(end.table) as TableName;
-  // A flow that takes everything is the table's last word on what no other flow wanted.
+  // A flow that matches everything is the table's default.
   const meant = end.match === "" ? undefined : dropFlows[table]?.(end.match, packet);
   if (meant !== undefined) return meant;
   if (end.match !== "") return `flow of priority ${end.priority}: ${matchWords(end.match, port)}`;
   return missReasons[table]?.(packet, state, port) ?? "no flow matched";
 }
 
-/** How the packet's way is followed further, on the node where the tunnel leads; `undefined` where it leads nowhere. */
+/** The command that continues the trace on the node at the tunnel's other end; `undefined` if there is none. */
 export function nextCommand(
   verdict: Verdict,
   passes: readonly Pass[],
@@ -212,7 +212,7 @@ export function nextCommand(
 ): string | undefined {
   if (verdict.t !== "tunnel") return undefined;
   const state = stateAfter(passes.at(-1));
-  // A service has become an endpoint by now.
+  // By now the service's address has been replaced by an endpoint's.
   const field = (names: string): string => new RegExp(`,(?:${names})=([^,]+)`).exec(state)?.[1] ?? "";
   const [from, to] = [field("nw_src|ipv6_src"), field("nw_dst|ipv6_dst")];
   const [client, server] = isReply ? [to, from] : [from, to];

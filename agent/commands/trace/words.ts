@@ -27,7 +27,7 @@ export function matchWords(match: string, port: PortName): string {
     .join(", ");
 }
 
-/** What was decided in a table, in words; what only leads on to the next table is left out. */
+/** The decisions of a table, in words, without actions that only lead to the next table. */
 export function decisionWords(lines: readonly TraceLine[], port: PortName): readonly string[] {
   return lines.flatMap(({ t, text }) => (t === "action" ? actionWords(text, port) : noteWords(t, text, port)));
 }
@@ -61,7 +61,7 @@ function actionWords(text: string, port: PortName): readonly string[] {
   if (text === "LOCAL") return ["given to the node"];
   const output = /^output:(.+)$/.exec(text);
   if (output !== null) return /^NXM_/.test(output[1] ?? "") ? [] : [`sent out by port ${output[1]}`];
-  // Where it leads is the next step; the rest is how Open vSwitch carries a decision out.
+  // Left out: the next table is the next step, and the others are internals of Open vSwitch.
   if (/^(resubmit\(|goto_table:|bucket \d+$|thaw$|Resuming from table |nat$|ct_clear$|group:|move:)/.test(text))
     return [];
   return [text];
@@ -74,11 +74,11 @@ function setFieldWords(field: string, value: string, mask: string | undefined, p
   return [say === undefined || mask !== undefined ? `${field} becomes ${value}` : say(value)];
 }
 
-/** Of a field that was filled from another, what is in it now; of those that are not named here, nothing. */
+/** The new value of a field that was copied from another; nothing for fields without a name here. */
 function movedWords(field: string, from: bigint, value: string, port: PortName): readonly string[] {
   if (field === "tun_id") return [`tunnel key ${Number(value)}`];
   if (!isRegister(field)) return [];
-  // Which bits were filled the remark does not tell where they are all of them: the named ones that begin there.
+  // A remark about a whole field does not tell which bits were set: those of the name that begins there count.
   return registerText(field, BigInt(value) << from, placeAt(field, Number(from)), port);
 }
 
@@ -88,7 +88,7 @@ function trackingWords(text: string): readonly string[] {
   return [text.includes("commit") ? `connection remembered${where}` : `connection looked up${where}`];
 }
 
-/** Remarks that a person can use; the others say how the switch is built. */
+/** Only remarks that help people; others are about internals of the switch. */
 function noteWords(t: "note" | "warning", text: string, port: PortName): readonly string[] {
   if (t === "warning") return [text];
   const output = /^output port is (\d+)$/.exec(text);
@@ -100,7 +100,7 @@ function noteWords(t: "note" | "warning", text: string, port: PortName): readonl
   return /^(tunneling to|neighbor cache miss|learned |no learned MAC|forwarding to)/.test(text) ? [text] : [];
 }
 
-/** What a value of some bits says; `port` names ports of the switch. */
+/** Describes the value of some bits; `port` names ports of the switch. */
 type Say = (value: bigint, port: (ofport: number) => string) => string;
 
 const sources = new Map<number, string>([
@@ -130,7 +130,7 @@ const flag =
   (value) =>
     value === 0n ? no : yes;
 
-/** By the names of `registers.ts`. `endpointPortAndState` is told by its two parts. */
+/** By the names of `registers.ts`. `endpointPortAndState` is described by its two parts. */
 const registerWords = {
   source: named(sources, "from "),
   destination: named(destinations, "to "),
@@ -176,7 +176,7 @@ const places: readonly Place[] = [
 ];
 
 /**
- * What is in a register or mark, in words; what no name is known for stands there as it is.
+ * The content of a register or mark in words; bits without a name are shown as numbers.
  * @param mask the bits that count
  */
 export function registerText(
@@ -188,7 +188,7 @@ export function registerText(
   const known = places.filter((place) => place.field === field && (mask & place.mask) === place.mask);
   const words = known.map(({ from, mask: own, say }) => say((value & own) >> from, port));
   const rest = known.reduce((left, { mask: own }) => left & ~own, mask);
-  // Of a register that is set whole, only what is named or not zero says something.
+  // In a register that is set as a whole, only named or non-zero bits are shown.
   if ((value & rest) === 0n && known.length > 0) return words;
   return [...words, `${field}=0x${(value & rest).toString(16)}/0x${rest.toString(16)}`];
 }

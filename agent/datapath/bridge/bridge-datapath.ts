@@ -42,8 +42,8 @@ export function createBridgeDataPath(options: BridgeDataPathOptions): DataPath {
 }
 
 /**
- * Almost everything here is done in the caller's turn: a pod is wired by three system calls that last half a
- * millisecond together. Only what waits for the kernel's deletions is spread over turns.
+ * Almost everything is done synchronously, since wiring a pod takes three system calls and half a millisecond. Only
+ * deletions, which are slow in the kernel, are asynchronous.
  */
 class BridgeDataPath implements DataPath {
   readonly #networks: ReadonlyMap<string, BridgeNetwork>;
@@ -51,11 +51,11 @@ class BridgeDataPath implements DataPath {
   readonly #pairs: PodPairs;
   /** By the networks' names. */
   readonly #ports: ReadonlyMap<string, GuardedPorts>;
-  /** Absent where the node is alone. */
+  /** Absent if the node is not in a cluster. */
   readonly #others: OtherNodes | undefined;
-  /** As the packet rules have them. */
+  /** The networks as the installed packet rules have them. */
   #forwarded: readonly ForwardedNetwork[] = [];
-  /** What pods are not kept from, where the node has no packet rules. */
+  /** What pods can do because the node has no packet rules. */
   #unguarded: string | undefined;
 
   constructor({ networks, cluster, leasedTo, logger }: BridgeDataPathOptions) {
@@ -145,7 +145,7 @@ class BridgeDataPath implements DataPath {
     }
   }
 
-  /** Nobody else puts addresses of a bridge's subnet onto it. */
+  /** Only pods have addresses of a bridge's subnet, and those have leases. */
   addressesInUse(): readonly Ip[] {
     return [];
   }
@@ -173,7 +173,7 @@ class BridgeDataPath implements DataPath {
       isPort: (index) => ports.some((each) => each.isGuarded(index)),
       look: async () => {
         this.#others?.trigger();
-        // Of these the kernel says nothing.
+        // The kernel sends no notices about these settings, so they are set again.
         for (const { bridge } of this.#networks.values()) ignoreRouters(bridge);
         await look();
       },
@@ -188,11 +188,11 @@ class BridgeDataPath implements DataPath {
   async #installRules(): Promise<void> {
     this.#forwarded = this.#toForward();
     this.#unguarded = await installPacketRules(this.#forwarded);
-    // They have gone with the table.
+    // The elements were deleted with the table.
     for (const ports of this.#ports.values()) ports.announce();
   }
 
-  /** With the cluster, which changes with its nodes. */
+  /** The rules depend on the cluster's nodes and change with them. */
   async #followRules(): Promise<void> {
     if (exemptText(this.#toForward()) !== exemptText(this.#forwarded)) await this.#installRules();
   }
@@ -204,7 +204,7 @@ class BridgeDataPath implements DataPath {
     }));
   }
 
-  /** A node that is alone has no routes to others any more. */
+  /** A node without a cluster removes the routes of an earlier one. */
   async #reachOthers(): Promise<void> {
     try {
       if (this.#others === undefined) removeNodeRoutes(this.#pairs.tools.socket);
@@ -214,7 +214,7 @@ class BridgeDataPath implements DataPath {
     }
   }
 
-  /** For one more pod: nothing is looked at twice while the bridge stands; `problems` tells what else it lacks. */
+  /** The bridge for one more pod. It is only created if it is missing; `problems` reports other faults. */
   #bridgeFor(network: BridgeNetwork): Link {
     const { socket } = this.#pairs.tools;
     const standing = findLink(socket, { name: network.bridge });

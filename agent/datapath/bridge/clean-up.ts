@@ -16,15 +16,15 @@ import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { packetTable } from "../linux/packet-rules.ts";
 import { PodPairs } from "../linux/pod-pairs.ts";
 
-/** Of each network what says where it is. */
+/** The parts of a network that say what was made for it. */
 interface Leaving {
   readonly name: string;
   readonly bridge: string;
 }
 
 /**
- * Takes back what agents with this data path have changed on the node: pods' interfaces, bridges, packet rules,
- * routes. What fails is reported, the rest is done all the same.
+ * Undoes what agents with this data path have changed on the node: pods' interfaces, bridges, packet rules, routes.
+ * Failures are reported, and the rest is still done.
  */
 export async function cleanUpBridges(networks: readonly Leaving[], logger: Logger): Promise<readonly HostChange[]> {
   await using pairs = new PodPairs(logger);
@@ -52,7 +52,7 @@ export async function cleanUpBridges(networks: readonly Leaving[], logger: Logge
   return changes;
 }
 
-/** Where others have put anything on it, all of it stays. @throws {CniError | NetlinkError} */
+/** The bridge stays if others have added anything to it. @throws {CniError | NetlinkError} */
 function removeBridge(socket: NetlinkSocket, name: string): boolean {
   const link = findLink(socket, { name });
   if (link === undefined) return false;
@@ -65,7 +65,7 @@ function removeBridge(socket: NetlinkSocket, name: string): boolean {
   return unlessGone(Errno.ENODEV, () => socket.run(deleteLink(name, link.index)));
 }
 
-/** Ports that are there still are no pods' of ours, and we give it none but gateways' addresses. */
+/** Remaining ports are not our pods', and other addresses than gateways' are not ours. */
 function foreignOn(socket: NetlinkSocket, bridge: Link): readonly string[] {
   const ports = listAllLinks(socket).filter(({ master }) => master === bridge.index);
   const addresses = (addressesOn(socket, bridge.index) ?? []).filter(({ address }) => !isOurs(address));
@@ -75,11 +75,11 @@ function foreignOn(socket: NetlinkSocket, bridge: Link): readonly string[] {
   ];
 }
 
-/** The first of its block, whatever subnets the node has had; or the kernel's own. */
+/** The gateway address of any subnet, or the kernel's link-local address. */
 const isOurs = ({ ip, prefix }: Cidr): boolean =>
   sameIp(ip, gatewayIn({ ip, prefix })) || (ip.family === 6 && formatIp(ip).startsWith("fe80:"));
 
-/** @returns whether there was anything */
+/** @returns whether it existed */
 function unlessGone(errno: number, work: () => void): boolean {
   try {
     work();

@@ -10,15 +10,15 @@ import {
   type Table,
 } from "../../protocols/netlink/mod.ts";
 
-/** Where a frame has what the rules for pods' ports compare. */
+/** The fields of a frame that the rules for pods' ports compare. */
 
 /** 01:80:c2:00:00: BPDUs, LLDP, pause frames, GARP. */
 export const destinationGroup = payload("link", 0, 5);
 export const sourceMac = payload("link", 6, 6);
-/** The outermost: that of a tagged frame is the tag's. */
+/** The outermost EtherType; in a tagged frame the tag's. */
 export const etherType = payload("link", 12, 2);
 
-/** Kinds and lengths of its addresses. */
+/** Types and lengths of its addresses. */
 export const arpHead = payload("network", 0, 6);
 export const arpOperation = payload("network", 6, 2);
 export const arpSenderMac = payload("network", 8, 6);
@@ -26,7 +26,7 @@ export const arpSender = payload("network", 14, 4);
 export const arpTarget = payload("network", 24, 4);
 
 export const source4 = payload("network", 12, 4);
-/** Which network of the first days it is for: 127 is of loopback. */
+/** The first octet of the destination: 127 is loopback. */
 export const destinationClass4 = payload("network", 16, 1);
 /** In units of eight bytes; 0 is the first fragment, or the whole packet. */
 export const fragmentOffset4 = masked(payload("network", 6, 2), Uint8Array.of(0x1f, 0xff));
@@ -55,7 +55,7 @@ export const fragment6 = {
   destinationPort: payload("network", 50, 2),
 } as const;
 
-/** Of the upper protocol, wherever that begins; not there in later fragments. */
+/** The first byte of the upper protocol's header, wherever that begins; absent in later fragments. */
 export const upperType = payload("transport", 0, 1);
 export const upperDestinationPort = payload("transport", 2, 2);
 

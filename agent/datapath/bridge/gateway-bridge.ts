@@ -9,7 +9,7 @@ import { defaultMtu } from "../linux/plan.ts";
 import type { BridgeNetwork } from "./options.ts";
 
 /**
- * The network's bridge, made or completed where something is missing; what others put on it stays.
+ * Creates the network's bridge or completes it; additions of others stay.
  * @returns the bridge, and whether it is new, so that its ports have to be put back
  * @throws {CniError | NetlinkError} 102 where an interface of that name is not a bridge
  */
@@ -40,7 +40,7 @@ const notABridge = (name: string, link: Link): CniError =>
     `Cannot use the interface "${name}" as bridge: it is of kind "${link.kind ?? "hardware"}", wanted a bridge or no interface of that name`,
   );
 
-/** What of the network's bridge is missing now, in sentences. */
+/** What is missing of the network's bridge now, in sentences. */
 export function missingFromBridge(socket: NetlinkSocket, network: BridgeNetwork): readonly string[] {
   const { bridge: name } = network;
   const link = findLink(socket, { name });

@@ -198,4 +198,40 @@ describe("what pods' ports lack", () => {
     };
     expect(await problems(dataPath)).toEqual([]);
   });
+
+  test.each([
+    ["up", (): unknown => (hostOf("a").up = false), (): unknown => (hostOf("a").up = true)],
+    ["on the bridge", (): unknown => (hostOf("a").master = 0), (): unknown => (hostOf("a").master = bridge().index)],
+  ] as const)("is nothing where somebody has put it %s again meanwhile", async (_name, change, back): Promise<void> => {
+    await using dataPath = await twoPods();
+    change();
+    node().before = (action) => {
+      if (action === "list the hardware addresses of a bridge") back();
+    };
+    expect(await problems(dataPath)).toEqual([]);
+  });
+
+  test("is all that they have where the bridge goes meanwhile", async () => {
+    await using dataPath = await twoPods();
+    const { index } = bridge();
+    node().before = (action) => {
+      if (action === "list the hardware addresses of a bridge" && node().own.links.has(index)) node().own.remove(index);
+    };
+    expect(await problems(dataPath)).toEqual([
+      `51 2 ports are without their pods' hardware address on the bridge "br0"`,
+    ]);
+  });
+});
+
+test("a pod that goes while its port is put back is no error", async () => {
+  const before = await started();
+  await before.attach(requestFor("a", 10));
+  await before[Symbol.asyncDispose]();
+  const { name, index } = hostOf("a");
+  node().own.leave(hostOf("a"));
+  node().before = (action) => {
+    if (action === `change the interface "${name}"` && node().own.links.has(index)) node().own.remove(index);
+  };
+  await using _dataPath = await started();
+  expect(lines).toEqual([]);
 });

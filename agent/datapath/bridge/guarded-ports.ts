@@ -12,7 +12,7 @@ import { bridgePort, isPodPort, podPort } from "./host-port.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import { type GuardedPod, PortGuard } from "./port-guard.ts";
 
-/** The ports of one network's pods: that they are on the bridge, and that only the pods' own frames come in there. */
+/** The ports of one network's pods: keeps them on the bridge, and lets only the pods' own frames in. */
 export class GuardedPorts {
   readonly #network: BridgeNetwork;
   readonly #pairs: PodPairs;
@@ -38,14 +38,14 @@ export class GuardedPorts {
     return this.#guard.at(index) !== undefined;
   }
 
-  /** What a pod's host end becomes a port of. */
+  /** The bridge as the `HostPort` of pods' host ends. */
   hostPort(bridge: Link): HostPort {
     return bridgePort(bridge, this.#network.hairpin, this.#guard);
   }
 
   /**
-   * Guards all ports that stand and puts back those that are off the bridge, in this order. Without the packet rules no
-   * port is let up, no pod is attached, and `missing` tells.
+   * First guards all existing ports, then returns those that were taken off the bridge. Without packet rules no port is
+   * set up, no pod is attached, and `missing` reports it.
    */
   restore(bridge: Link): void {
     const isGuarded = this.#orLog(`set up the packet rules of the bridge "${bridge.name}"`, () => {
@@ -54,7 +54,7 @@ export class GuardedPorts {
     if (isGuarded) this.putBack(bridge);
   }
 
-  /** Puts ports back on their bridge that somebody has taken off, or that were on an earlier one. */
+  /** Returns ports to their bridge that somebody has taken off, or that were on an earlier bridge. */
   putBack(bridge: Link): void {
     const { hairpin } = this.#network;
     const { socket, logger } = this.#pairs.tools;
@@ -62,7 +62,7 @@ export class GuardedPorts {
     for (const { link } of this.#attachments()) {
       const { name, index } = link;
       const mac = this.#guard.at(index)?.mac;
-      // Nobody is behind it any more.
+      // The pod of this port has gone.
       if (mac === undefined) continue;
       if (link.up && isPodPort(link, bridge, hairpin) && declared.get(index) === mac) continue;
       const refusals = socket.batch([
@@ -72,25 +72,28 @@ export class GuardedPorts {
       ]);
       const refusal = refusals.find((one) => one !== undefined);
       if (refusal === undefined || findLink(socket, { index }) === undefined) continue;
-      // The others shall have their network all the same; CHECK names this one.
+      // Other pods are still handled; CHECK reports this one.
       logger.error("cannot put a pod back on its bridge", { error: refusal.message });
     }
   }
 
-  /** Once the masquerade rules are made, in whose table it lies. */
+  /** To be called after the masquerade rules are installed, because the elements lie in their table. */
   announce(): void {
     this.#orLog(`tell the node which addresses are pods' of the bridge "${this.#network.bridge}"`, () =>
       this.#guard.announce(),
     );
   }
 
-  /** What stays of it names a port that is down or gone, so that nobody can use it. @param link its host's end, if it was there */
+  /**
+   * If an element stays, it names a port that is down or gone, so it is harmless.
+   * @param link its host's end, if it was there
+   */
   dismiss(owner: Owner, link: Link | undefined): void {
     const port = link?.index ?? this.#guard.portOf(owner);
     if (port !== undefined) this.#orLog("forget a pod's port", () => this.#guard.dismiss(port));
   }
 
-  /** @throws {CniError} code 103 where what guards a port is not whole */
+  /** @throws {CniError} code 103 if the rules of a port are incomplete */
   compare(bridge: Link, { name, index }: Link): void {
     const pod = this.#guard.guardedAt(index);
     if (pod === undefined) throw mismatch(`the packet rules about "${name}"`, "not whole", "as ADD made them");
@@ -125,7 +128,7 @@ export class GuardedPorts {
     ];
   }
 
-  /** One that has come or gone with its pod since the attachments were listed lacks nothing. */
+  /** Interfaces that came or went since the attachments were listed are not reported. */
   #stands({ index }: Link, isSo: (link: Link) => boolean = () => true): boolean {
     const now = findLink(this.#pairs.tools.socket, { index });
     return now !== undefined && now.group === linkGroup.inService && isSo(now);
@@ -135,7 +138,7 @@ export class GuardedPorts {
     return this.#pairs.attachments((name) => name === this.#network.name);
   }
 
-  /** The rest shall go on all the same. */
+  /** A failure is logged and does not stop the rest. */
   #orLog(action: string, work: () => void): boolean {
     try {
       work();
@@ -157,8 +160,9 @@ export function declaredMacs({ tools }: PodPairs, bridge: Link): ReadonlyMap<num
 }
 
 /**
- * Who is behind each port that stands. What this agent knows counts first, then the lease, then what an earlier agent has
- * left in the kernel: none of it can be changed by a pod. Only a pod that an earlier release has wired is asked itself.
+ * The identity of the pod behind each existing port, from this agent's memory, then from the lease, then from an
+ * earlier agent's elements in the kernel, none of which a pod can change. Only for a pod of an earlier release its own
+ * interface is read.
  * @throws {NetlinkError}
  */
 function standingPods(
@@ -177,7 +181,7 @@ function standingPods(
     const port = link.index;
     const before = guard.at(port) ?? admitted.get(port);
     const mac = before?.mac ?? declared.get(port) ?? pairs.podMac(link);
-    // Nobody is behind it any more.
+    // The pod of this port has gone.
     if (mac === undefined) continue;
     const leased = ownLease ? leasedTo(owner) : [];
     const ips = guard.at(port)?.ips ?? (leased.length > 0 ? leased : before?.ips);

@@ -5,14 +5,14 @@ import { linkGroup } from "../linux/host-links.ts";
 import type { HostPort } from "../linux/host-port.ts";
 import type { PortGuard } from "./port-guard.ts";
 
-/** What makes a host's end a pod's port, beside that it is one. */
+/** The settings that a bridge port of a pod needs. */
 export function podPort({ name, index }: Link, mac: string, hairpin: boolean): readonly Message[] {
   const bytes = parseMac(mac);
-  // The MAC first: from then on the bridge neither learns it nor looks for it anywhere else.
+  // The MAC first: from then on the bridge neither learns it from nor floods it to another port.
   return [...(bytes === undefined ? [] : [addPortMac(name, index, bytes)]), setPodPort(name, index, { hairpin })];
 }
 
-/** A host's end is made a port of the bridge with its creation: one request of the kernel does it all. */
+/** A host end is created as a port of the bridge, in one request to the kernel. */
 export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard): HostPort {
   return {
     bridge: { name: bridge.name, mac: bridge.mac },
@@ -31,7 +31,7 @@ export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard): Ho
   };
 }
 
-/** Whether `podPort` has been said to a host's end; the MACs that are declared are the bridge's to tell. */
+/** Whether a host end has the settings of `podPort`; declared MACs are checked at the bridge. */
 export const isPodPort = (host: Link, bridge: Link, hairpin: boolean): boolean =>
   host.master === bridge.index && host.hairpin === hairpin && !host.learning;
 

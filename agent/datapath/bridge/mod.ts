@@ -1,8 +1,8 @@
 /**
  * The kernel-bridge data path: per network a bridge with the gateway addresses, per pod a veth pair.
  *
- * The kernel is the only memory: the host's end of every pair carries its owner in its alias and
- * under a second name, so that a restarted agent finds everything again.
+ * All state is in the kernel: the host end of every pair carries its owner in its alias and in a second name, so that a
+ * restarted agent finds everything again.
  */
 export { createBridgeDataPath } from "./bridge-datapath.ts";
 export { cleanUpBridges } from "./clean-up.ts";

@@ -15,14 +15,17 @@ export interface BridgeCluster {
   /** This node's own, with the length of their network's prefix. */
   readonly nodeAddresses: readonly Cidr[];
   readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
-  /** What all nodes' subnets are cut from; absent: nobody has said so. */
+  /** The networks that all nodes' subnets are cut from; absent: unknown. */
   readonly networks?: readonly Cidr[];
 }
 
 interface OtherNodesOptions {
   readonly cluster: BridgeCluster;
   readonly socket: NetlinkSocket;
-  /** Has packet rules follow where pods go under their own addresses. @throws {CniError} */
+  /**
+   * Updates the packet rules when the destinations change that pods reach under their own addresses.
+   * @throws {CniError}
+   */
   setRules(): Promise<void>;
   readonly logger: Logger;
 }
@@ -31,9 +34,8 @@ interface OtherNodesOptions {
 const maxNamed = 5;
 
 /**
- * What a bridge's pods and those of other nodes reach each other by, under their own addresses: routes over the link that
- * the nodes share, and packet rules that hide no pod from them. Both follow the registry, as do those of Open vSwitch
- * with `noEncap`.
+ * Lets a bridge's pods and those of other nodes reach each other under their own addresses: by routes over the nodes'
+ * common link, and by exempting them from masquerade. Both follow the registry, as with Open vSwitch's `noEncap`.
  */
 export class OtherNodes implements AsyncDisposable {
   readonly #options: OtherNodesOptions;
@@ -51,7 +53,7 @@ export class OtherNodes implements AsyncDisposable {
     });
   }
 
-  /** Where the pods of a network go under their own addresses, beside their own subnets. */
+  /** Destinations that a network's pods reach under their own addresses, beside their own subnets. */
   exempt(network: string): readonly Cidr[] {
     const { cluster } = this.#options;
     if (network !== cluster.network) return [];
@@ -64,12 +66,12 @@ export class OtherNodes implements AsyncDisposable {
     this.#following ??= this.#options.cluster.peers.subscribe(() => this.#reconciling.trigger());
   }
 
-  /** Somebody may have taken routes away. */
+  /** Sets the routes again, since somebody may have deleted some. */
   trigger(): void {
     this.#reconciling.trigger();
   }
 
-  /** Which other nodes' pods are not reached, in sentences. @throws {NetlinkError} */
+  /** Nodes whose pods are not reached, in sentences. @throws {NetlinkError} */
   shortcomings(): readonly string[] {
     return [...this.#refused.map((route) => refusedRoute(route).message), ...this.#beyond()];
   }
@@ -80,7 +82,7 @@ export class OtherNodes implements AsyncDisposable {
     await this.#reconciling[Symbol.asyncDispose]();
   }
 
-  /** @returns what is refused of it, which holds nothing else up */
+  /** @returns what was refused; the rest is done all the same */
   async #reconcile(): Promise<string | undefined> {
     await this.#options.setRules();
     this.#refused = setNodeRoutes(this.#options.socket, this.#routes());
@@ -97,7 +99,7 @@ export class OtherNodes implements AsyncDisposable {
     );
   }
 
-  /** Of nodes behind a router, unless somebody else has made a route to their pods: a default route says nothing of them. */
+  /** Nodes behind a router without a route to their pods that somebody else made; a default route does not count. */
   #beyond(): readonly string[] {
     const { socket } = this.#options;
     const away = this.#peers.flatMap((node) => {

@@ -19,7 +19,7 @@ import { elementName, lackingElements, putElements, standingElements, takeElemen
 import type { BridgeNetwork } from "./options.ts";
 import { portRuleset } from "./port-rules.ts";
 
-/** Whom frames that come in by a port may be from. */
+/** The addresses that a port's frames may come from. */
 interface Identity {
   readonly mac: string;
   readonly ips: readonly Ip[];
@@ -31,18 +31,18 @@ export interface GuardedPod extends Identity {
   readonly port: number;
 }
 
-/** Elements about one pod: of the port's rules, and of those by which the node knows who is present. */
+/** A pod's elements in the sets of the port rules, and of the rules about present pods. */
 interface PodElements {
   readonly port: readonly Element[];
   readonly node: readonly Element[];
 }
 
-/** Whoever does not use an address yet speaks from this one. */
+/** The source of a host that does not use an address yet. */
 const unspecified = ipOf(6, 0n);
 
 /**
- * The packet rules about one network's pods, and which pods these are. That is remembered for what is asked again and
- * again; the kernel has it too, so that the next agent begins with it.
+ * The packet rules about one network's pods, with a copy of the pods in memory for frequent queries. The kernel's sets
+ * hold them too, so that the next agent can read them.
  */
 export class PortGuard {
   readonly #socket: NetlinkSocket;
@@ -50,11 +50,11 @@ export class PortGuard {
   readonly #absent: ReturnType<typeof absentRuleset>;
   readonly #isStanding: (port: number) => boolean;
   readonly #pods = new Map<number, GuardedPod>();
-  /** What they are in the kernel: asked for with every look for problems. */
+  /** Each pod's elements, cached because every check for problems needs them. */
   readonly #elementsOf = new WeakMap<GuardedPod, PodElements>();
 
   /**
-   * @param socket for packet filters. Keep it: to close one waits for what it has deleted.
+   * @param socket for packet filters. Kept open, since closing it waits for its deletions.
    * @param isStanding whether the node has an interface of this index
    */
   constructor(socket: NetlinkSocket, network: BridgeNetwork, isStanding: (port: number) => boolean) {
@@ -64,17 +64,17 @@ export class PortGuard {
     this.#absent = absentRuleset(network);
   }
 
-  /** What may come in by a port, as far as this agent has said it. */
+  /** The pod that this agent has admitted at a port. */
   at(port: number): GuardedPod | undefined {
     return this.#pods.get(port);
   }
 
-  /** The port that was last said to be the owner's. */
+  /** The port that was last admitted for the owner. */
   portOf(owner: Owner): number | undefined {
     return [...this.#pods.values()].find((pod) => sameOwner(pod.owner, owner))?.port;
   }
 
-  /** What any agent has said of each port: pods cannot change that. @throws {NetlinkError} */
+  /** The identity that any agent has recorded for each port, which pods cannot change. @throws {NetlinkError} */
   standing(): ReadonlyMap<number, Identity> {
     const { pods4, pods6 } = this.#ports.sets;
     const found = new Map<number, Identity>();
@@ -88,7 +88,7 @@ export class PortGuard {
     return found;
   }
 
-  /** Guards these ports and no others, whatever has stood. @throws {NetlinkError} */
+  /** Guards exactly these ports. @throws {NetlinkError} */
   guard(pods: readonly GuardedPod[]): void {
     this.#pods.clear();
     for (const pod of pods) this.#pods.set(pod.port, pod);
@@ -101,8 +101,8 @@ export class PortGuard {
   }
 
   /**
-   * Says what may come in by a port, before it is up: all of it or, where the kernel refuses, nothing. Rules that
-   * somebody has taken away come back.
+   * Allows a pod's frames at a port, before it is up: completely or, on failure, not at all. Deleted rules are
+   * installed again.
    * @throws {NetlinkError | CniError} 102 where the MAC is another's
    */
   admit(pod: GuardedPod, bridge: { readonly name: string; readonly mac: string }): void {
@@ -123,16 +123,16 @@ export class PortGuard {
     const pod = this.#pods.get(port);
     if (pod === undefined) return;
     this.#pods.delete(port);
-    // One whose interface has gone without a DEL may have a successor that has its address already.
+    // A pod whose interface has gone without a DEL may have a successor with the same address.
     const others = [...this.#pods.values()];
     const absent = pod.ips.filter((ip) => !others.some(({ ips }) => ips.some((other) => sameIp(other, ip))));
     takeElements(this.#socket, [...this.#elements(pod).port, ...presentElements(this.#absent.sets, absent)]);
   }
 
-  /** Who is behind a port where everything about it is in the kernel. @throws {NetlinkError} */
+  /** The identity behind a port, if all of its elements are in the kernel. @throws {NetlinkError} */
   guardedAt(port: number): Identity | undefined {
     const pod = this.#pods.get(port);
-    // An agent that has not looked yet goes by what it finds.
+    // An agent that does not know the port yet uses what is in the kernel.
     if (pod === undefined) return this.standing().get(port);
     const { port: ofPort, node } = this.#elements(pod);
     return lackingElements(this.#socket, [...ofPort, ...node]).length === 0 ? pod : undefined;
@@ -167,7 +167,7 @@ export class PortGuard {
     installRuleset(this.#socket, this.#ports.ruleset, this.#all("port"));
   }
 
-  /** Two of one MAC would take each other's frames, and the bridge's is that of the pods' gateway. */
+  /** Two pods with one MAC would receive each other's frames, and the bridge's MAC is the pods' gateway. */
   #refuseTaken({ port, mac }: GuardedPod, bridge: { readonly name: string; readonly mac: string }): void {
     for (const other of [...this.#pods.values()]) {
       if (other.mac !== mac || other.port === port) continue;
@@ -189,11 +189,11 @@ export class PortGuard {
     const index = new Uint8Array(4);
     new DataView(index.buffer).setUint32(0, port, true);
     const macBytes = parseMac(mac) ?? new Uint8Array(6);
-    // Every kernel gives its interfaces a link-local address, and asks whether it is free, also where pods have IPv4 alone.
+    // Every kernel assigns a link-local address and probes it, also in pods with IPv4 alone.
     const own = [...ips, linkLocalOf(mac), unspecified].map((ip) =>
       elementOf(ip.family === 4 ? pods4 : pods6, index, macBytes, ipBytes(ip)),
     );
-    // The port comes last: from then on nothing else gets in there.
+    // The port comes last, since the rules apply to it from then on.
     const elements = { port: [...own, elementOf(ports, index)], node: presentElements(this.#absent.sets, ips) };
     this.#elementsOf.set(pod, elements);
     return elements;

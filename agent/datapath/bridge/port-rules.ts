@@ -41,32 +41,36 @@ import { ipv6Rules } from "./port-rules6.ts";
 interface PortSets {
   /** Indexes of pods' ports. A kernel gives none out again before it has counted to two billion. */
   readonly ports: PacketSet;
-  /** Port, MAC and address, for all that a pod may call its own. */
+  /** Triples of port, MAC and address that belong to a pod. */
   readonly pods4: PacketSet;
   readonly pods6: PacketSet;
 }
 
 const Ether = { ipv4: 0x0800, arp: 0x0806, ipv6: 0x86dd } as const;
-/** Ethernet and IPv4, and how long their addresses are. */
+/** ARP's header for Ethernet and IPv4. */
 const arpOfIpv4 = 0x0001_0800_0604;
 const Arp = { request: 1, reply: 2 } as const;
-/** 01:80:c2:00:00:00 to :ff, which bridges keep for talks of their own. */
+/** 01:80:c2:00:00:00 to :ff, reserved for protocols between bridges. */
 const reservedGroup = 0x0180_c200_00;
-/** What a client of DHCP listens on: only servers send there. */
+/** The port of DHCP clients, to which only servers send. */
 const dhcpClient = 68;
 /** Messages of routers: of ICMP a redirect and an advertisement, of IGMP a query. */
 const Router = { redirect: 5, advertisement: 9, query: 0x11 } as const;
 
-/** 127.0.0.0/8, which with `route_localnet` leads to what a host serves to itself alone; between ports no rule of the node's sees it. */
+/**
+ * 127.0.0.0/8, which with `route_localnet` reaches a host's local services; between ports no other rule of the node
+ * sees it.
+ */
 const loopbackClass = 127;
 
-/** Before anything else looks at frames, `br_netfilter` included. */
+/** Before all other hooks, `br_netfilter` included. */
 const priority = -300;
 
 /**
- * What pods may send into their bridge: packets from their own MACs and addresses, and ARP and neighbour discovery about
- * these. The rules name what may pass, so that a frame which they cannot read is dropped like any other; they stay the same
- * whatever pods there are. Ports that are not in `ports` are somebody else's, or of an agent that knows no such rules.
+ * What pods may send into their bridge: packets from their own MACs and addresses, and ARP and neighbour discovery
+ * about these. The rules name what may pass, so that a frame which they cannot read is dropped like any other; they
+ * stay the same whatever pods there are. Ports outside of `ports` belong to others, or to an older agent without such
+ * rules.
  */
 export function portRuleset(bridge: string): { readonly ruleset: Ruleset; readonly sets: PortSets } {
   const table: Table = { family: "bridge", name: `pipette-${bridge}` };
@@ -132,7 +136,7 @@ function ipv4Rules(rule: RuleMaker): readonly Rule[] {
   return [
     rule("pod-ipv4", "nothing for loopback", [...is(destinationClass4, loopbackClass), counter, drop]),
     rule("pod-ipv4", "TCP", [...is(upperProtocol, Upper.tcp), accept]),
-    // Worth nothing without the first one.
+    // Later fragments are useless without the first one.
     rule("pod-ipv4", "later fragments", [...isNot(fragmentOffset4, 0), accept]),
     rule("pod-ipv4", "UDP, not as a DHCP server", [...udp, accept]),
     rule("pod-ipv4", "ICMP, not as a router", [...icmp, accept]),

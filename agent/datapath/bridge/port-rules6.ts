@@ -27,7 +27,10 @@ import {
   upperType,
 } from "./frame-fields.ts";
 
-/** Types of ICMPv6. Errors and echo are below the first; from there on neighbours and routers talk (RFC 4443, 4861, 3810). */
+/**
+ * Types of ICMPv6. Types below the first are errors and echo; the others are for neighbours and routers (RFC 4443,
+ * 4861, 3810).
+ */
 const Icmp6 = {
   firstOfNeighbours: 130,
   listeners: [131, 132],
@@ -35,7 +38,7 @@ const Icmp6 = {
   advertisement: 136,
   listenersV2: 143,
 } as const;
-/** Kind and length of options of neighbour discovery: MACs, and the number by which a question is known again (RFC 7527). */
+/** Type and length of neighbour discovery options: MACs, and the nonce of a solicitation (RFC 7527). */
 const Option = { sourceMac: 0x0101, targetMac: 0x0201, nonce: 0x0e01 } as const;
 /** Bytes of a message of neighbour discovery, alone and with one option. Kernels send no others. */
 const bare = 24;
@@ -47,14 +50,20 @@ const dhcpClient = 546;
 const loopback = 1;
 
 const Header = { hopByHop: 0, fragment: 44 } as const;
-/** Extension headers that the kernel's packet rules do not look behind: authentication, mobility, HIP, shim, experiments. */
+/**
+ * Extension headers behind which the kernel's packet rules cannot look: authentication, mobility, HIP, shim,
+ * experiments.
+ */
 const opaqueHeaders = [51, 135, 139, 140, 253, 254] as const;
-/** All that may hide what a fragment is of; ESP is none, what it hides only its receiver sees. */
+/** Headers that may hide a fragment's protocol. Not ESP, whose content only its receiver sees. */
 const headersInFragments = [0, 43, 44, 60, ...opaqueHeaders] as const;
 
 type OwnAddress = (mac: Field, address: Field) => readonly Expression[];
 
-/** IPv6 from an address of the pod's, or from none. @param own whether a MAC with an address is the pod's */
+/**
+ * IPv6 from an address of the pod, or from the unspecified one.
+ * @param own whether a MAC with an address is the pod's
+ */
 export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   const isUdp = [...is(nextHeader, Upper.udp), ...isNot(upperDestinationPort, dhcpClient)];
   const farUdp = [...is(upperProtocol, Upper.udp), ...isNot(upperDestinationPort, dhcpClient)];
@@ -62,7 +71,7 @@ export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   return [
     rule("pod-ipv6", "nothing for loopback", [...is(destination6, loopback), counter, drop]),
     rule("pod-ipv6", "from no address", is(source6, 0), "pod-unspecified"),
-    // The node would send it on, and not in its own name.
+    // The node would forward it with this source.
     rule("pod-ipv6", "to no address", [...is(destination6, 0), counter, drop]),
     rule("pod-ipv6", "TCP", [...is(nextHeader, Upper.tcp), accept]),
     rule("pod-ipv6", "UDP, not as a DHCP server", [...isUdp, accept]),
@@ -85,7 +94,7 @@ export function ipv6Rules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   ];
 }
 
-/** Reports of the groups that a pod listens to, behind the hop-by-hop header that they have. A router's queries are others. */
+/** Multicast listener reports, which have a hop-by-hop header. Queries of routers do not pass. */
 function listenerRules(rule: RuleMaker): readonly Rule[] {
   const [first, last] = Icmp6.listeners;
   return [
@@ -95,7 +104,7 @@ function listenerRules(rule: RuleMaker): readonly Rule[] {
   ];
 }
 
-/** Questions, which tell the asker's MAC, and answers about the pod's addresses; no router's messages. */
+/** Neighbour solicitations with the pod's MAC, and advertisements of its addresses; no router messages. */
 function discoveryRules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   const asks = is(icmp6.type, Icmp6.solicitation);
   const answers = [...is(icmp6.type, Icmp6.advertisement), ...own(sourceMac, icmp6.target)];
@@ -145,7 +154,7 @@ function unspecifiedRules(rule: RuleMaker, own: OwnAddress): readonly Rule[] {
   ];
 }
 
-/** Neighbour discovery is never cut up (RFC 6980). A later fragment is worth nothing without the first. */
+/** Neighbour discovery is never fragmented (RFC 6980). A later fragment is useless without the first. */
 function fragmentRules(rule: RuleMaker): readonly Rule[] {
   const { next, offset, icmpType, destinationPort } = fragment6;
   const udp = [...is(next, Upper.udp), ...isNot(destinationPort, dhcpClient)];

@@ -15,10 +15,10 @@ export interface AdapterWaiterOptions {
   readonly firstLookMs?: number;
 }
 
-/** Between two looks, doubling from the first to the longest: each starts a PowerShell. */
+/** Pauses between two queries, doubling from the first to the longest, because each starts a PowerShell. */
 const firstLookMs = 500;
 const longestLookMs = 15_000;
-/** How long a pod's adapter is waited for: its image has to be fetched before. */
+/** How long to wait for a pod's adapter: its image may have to be pulled first. */
 const startMs = 600_000;
 
 interface Waiting {
@@ -27,8 +27,8 @@ interface Waiting {
 }
 
 /**
- * Waits for pods' adapters, which come when their first container starts, long after the ADD. One look asks for all.
- * Whom it has waited for too long is left alone until an ADD, or the next start of the agent, asks again.
+ * Waits for pods' adapters, which come when their first container starts, long after the ADD. One query covers all.
+ * After too long a wait a pod is given up until an ADD, or the next start of the agent.
  */
 export class AdapterWaiter implements Disposable {
   readonly #options: AdapterWaiterOptions;
@@ -55,7 +55,7 @@ export class AdapterWaiter implements Disposable {
     this.#schedule();
   }
 
-  /** The pod is to go: once this is done, nothing is connected any more. */
+  /** The pod is being removed: after this nothing is connected for it any more. */
   async forget(owner: Owner): Promise<void> {
     const key = ownerKey(owner);
     this.#waiting.delete(key);
@@ -68,7 +68,7 @@ export class AdapterWaiter implements Disposable {
     clearTimeout(this.#timer);
   }
 
-  /** A look that is due earlier stays, however many come meanwhile. */
+  /** An earlier scheduled query stays, so that new pods do not delay it. */
   #schedule(): void {
     const isDueSoon = this.#dueMs <= performance.now() + this.#firstMs;
     if (this.#disposed || this.#looking || this.#waiting.size === 0 || isDueSoon) return;

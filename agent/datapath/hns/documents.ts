@@ -22,7 +22,10 @@ export function transparentNetwork({ hns, subnet }: HnsNetwork, adapter: NodeAda
   };
 }
 
-/** Made anew at each start of the node: the agent does it, and a copy that Windows keeps would stand in its way. */
+/**
+ * Not persistent: the agent creates the network at each start of the node, and a copy that Windows keeps would be in
+ * its way.
+ */
 const nonPersistent = 8;
 
 /** A network of type L2Bridge or Overlay, in V2. */
@@ -39,7 +42,7 @@ export function switchedNetwork({ hns, subnet }: HnsNetwork, adapter: NodeAdapte
   };
 }
 
-/** What an endpoint shall be. */
+/** The wanted endpoint. */
 export interface EndpointPlan {
   readonly name: string;
   readonly ipam: CniResult;
@@ -48,7 +51,10 @@ export interface EndpointPlan {
   readonly policies: readonly EndpointPolicy[];
 }
 
-/** An endpoint, in V2. The network goes beside the document, and stands in it because versions of HNS ask for either. */
+/**
+ * An endpoint, in V2. The network is passed beside the document and in it, because versions of HNS differ in which they
+ * read.
+ */
 export function endpointDocument(networkId: string, { name, ipam, mac, policies }: EndpointPlan): HcnDocument {
   const { nameservers = [], search = [], domain, options = [] } = ipam.dns;
   const routes = ipam.routes.flatMap((route) => {
@@ -75,7 +81,7 @@ export function endpointDocument(networkId: string, { name, ipam, mac, policies 
   };
 }
 
-/** On an overlay the hardware address tells the address, since nobody answers for pods of other nodes. */
+/** On an overlay the MAC is derived from the address, because nobody answers ARP for pods of other nodes. */
 export function overlayMac(ip: Ip): string {
   const octets = [24n, 16n, 8n, 0n].map((shift) => ((ip.value >> shift) & 255n).toString(16).padStart(2, "0"));
   return ["0e", "2a", ...octets].join(":");
@@ -90,7 +96,7 @@ export interface EndpointPolicy {
 /** IANA's numbers, as HNS wants them. */
 const protocolNumber = { tcp: 6, udp: 17 } as const;
 
-/** Everything that one endpoint of the network gets: what the configuration says, the pod's ports, the overlay's own. */
+/** All policies of an endpoint: the configured ones, the pod's ports, and those of the overlay. */
 export function policiesOf(network: HnsNetwork, portMappings: readonly PortMapping[]): readonly EndpointPolicy[] {
   const { outboundNat, policies, type, nodeAddress } = network.hns;
   const ports = portMappings.map(({ hostPort, containerPort, protocol }) => ({

@@ -1,13 +1,13 @@
 import type { HcnEndpoint } from "../../protocols/hcn/mod.ts";
 
 /**
- * The endpoints of the node, ours and all others, as they were at the last listing and by what we did since. A
- * listing asks HNS about every endpoint by itself, so it is made now and then and not for each pod.
+ * All endpoints of the node, from the last listing and our own changes since. A listing queries HNS for every single
+ * endpoint, so it is made periodically and not for each pod.
  */
 export class EndpointListing {
   readonly #list: () => Promise<readonly HcnEndpoint[]>;
   #seen = new Map<string, HcnEndpoint>();
-  /** What we did since the listing began that is under way: it may not show it. */
+  /** Our changes since the running listing began, which it may not show. */
   #since = new Map<string, HcnEndpoint | undefined>();
   #running: Promise<void> | undefined;
 
@@ -15,7 +15,7 @@ export class EndpointListing {
     this.#list = list;
   }
 
-  /** Looks, or waits for the look that is under way. @throws as HNS does; what was known stays then */
+  /** Lists again, or waits for the running listing. @throws as HNS does; the last listing stays then */
   refresh(): Promise<void> {
     this.#running ??= this.#look().finally(() => {
       this.#running = undefined;

@@ -37,7 +37,7 @@ const recordSchema = object({
   ),
 });
 
-/** Whose an endpoint is. HNS keeps nothing about it that could say so but a short name. */
+/** The owner of an endpoint, which HNS cannot store except as a short name. */
 export type EndpointRecord = Infer<typeof recordSchema>;
 
 export type MadeEndpoint = NonNullable<EndpointRecord["made"]>;
@@ -48,8 +48,8 @@ const suffix = ".json";
 export const endpointRecords = (dataDir: string): string => join(dataDir, "hns");
 
 /**
- * The records of all endpoints of ours, each a file under its identifier: written before the endpoint is made, and
- * removed when it cannot come to be any more. Nothing is synced: a power cut takes the endpoints, too.
+ * The records of all endpoints of ours, each a file under its identifier: written before the endpoint is created, and
+ * removed when it can no longer appear. Files are not flushed, because a power cut ends the endpoints too.
  */
 export class EndpointRecords {
   readonly #directory: string;
@@ -99,8 +99,8 @@ export class EndpointRecords {
 }
 
 /**
- * The identifier of an owner's endpoint: always the same, so that an endpoint whose creation was given up is found
- * again, and a DEL needs no record. RFC 9562, version 8: a GUID of one's own making.
+ * The identifier of an owner's endpoint, derived from the owner, so that an endpoint whose creation timed out is found
+ * again, and a DEL needs no record (RFC 9562, version 8).
  */
 export function endpointId(owner: Owner): string {
   const bytes = Uint8Array.from(digest("endpoint", ...ownerParts(owner)).subarray(0, 16));

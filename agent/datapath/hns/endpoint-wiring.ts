@@ -17,13 +17,13 @@ export interface WiringTools {
   readonly logger: Logger;
 }
 
-/** Whose endpoint, in which HNS network, and what it shall be. */
+/** The owner, the HNS network and the plan of an endpoint. */
 export interface Wanted {
   readonly owner: Owner;
   readonly ownLease: boolean;
   readonly networkId: string;
   readonly plan: EndpointPlan;
-  /** A workload container joins what its sandbox has, and asks for nothing of its own. */
+  /** A workload container only joins its sandbox's endpoint. */
   readonly joins: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface Making {
   readonly addresses: readonly string[];
 }
 
-/** The network that an endpoint was to be in is not there any more. */
+/** The HNS network of an endpoint no longer exists. */
 export class NetworkGone extends Error {
   override readonly name = "NetworkGone";
 
@@ -46,8 +46,8 @@ export class NetworkGone extends Error {
 }
 
 /**
- * The owner's endpoint as it stands, or made now. One with other addresses, or left in a network that is gone, is
- * replaced: IPAM has given its addresses away since.
+ * The owner's endpoint, existing or created now. One with other addresses, or in a network that has gone, is replaced,
+ * because IPAM has given it other addresses since.
  */
 export async function findOrMake(tools: WiringTools, wanted: Wanted): Promise<HcnEndpoint> {
   const { hcn, records } = tools;
@@ -63,9 +63,11 @@ export async function findOrMake(tools: WiringTools, wanted: Wanted): Promise<Hc
   }
   if (standing !== undefined) await remove(tools, owner, standing);
   requireNameFree(tools, id, plan.name);
-  // Before the call: HNS may carry it out after this agent was killed, and nothing in HNS says whose an endpoint is.
+  // Recorded before the call, because HNS may carry it out after this agent was killed, and HNS does not know the
+  // owner.
   records.put(id, { owner, ownLease, ...known });
-  // Lost since: as its sandbox had it, whose ports and policies no workload container knows.
+  // A lost endpoint is created as it was for its sandbox, because a workload container's request does not have its
+  // ports and policies.
   const before = joins && made !== undefined ? { ...made.document, HostComputeNetwork: networkId } : undefined;
   const document = before ?? endpointDocument(networkId, plan);
   return makeEndpoint(tools, id, { owner, ownLease, networkId, document, addresses });
@@ -76,7 +78,7 @@ function fits(endpoint: HcnEndpoint, networkId: string, addresses: readonly stri
   return endpoint.networkId === networkId && addresses.every((address) => has.includes(address));
 }
 
-/** HNS takes two endpoints of one name; whoever looks for it by its name would get the other. */
+/** HNS allows two endpoints of one name; a look-up by name would find the wrong one. */
 function requireNameFree({ listing }: WiringTools, id: string, name: string): void {
   const holder = listing.all().find((endpoint) => endpoint.name === name && endpoint.id !== id);
   if (holder === undefined) return;
@@ -88,7 +90,7 @@ function requireNameFree({ listing }: WiringTools, id: string, name: string): vo
 
 /**
  * @throws {NetworkGone} where its network has gone
- * @throws {CniError} 11 where an earlier attempt comes true with other addresses
+ * @throws {CniError} 11 where an earlier attempt has created it late with other addresses
  */
 export async function makeEndpoint(tools: WiringTools, id: string, making: Making): Promise<HcnEndpoint> {
   const { hcn, listing, records } = tools;
@@ -100,7 +102,7 @@ export async function makeEndpoint(tools: WiringTools, id: string, making: Makin
   } catch (caught) {
     if (caught instanceof HcnError && caught.timedOut)
       records.put(id, { ...records.get(id), owner, ownLease, unsure: true });
-    // An attempt that was given up may have come true between the look and now.
+    // An earlier attempt that timed out may have created it meanwhile.
     const late = caught instanceof HcnError && caught.isPresence ? await hcn.endpoint(id) : undefined;
     if (caught instanceof HcnError && caught.isAbsence) throw new NetworkGone(caught);
     if (late === undefined) throw caught;
@@ -166,9 +168,9 @@ function sharersOf(endpoint: unknown): readonly unknown[] {
 }
 
 /**
- * Takes the owner's endpoint away, if there is one, and looks that it is gone: only then may its address be given to
- * another. The record stays where a creation was given up and may still come true.
- * @param standing as it was seen just now
+ * Deletes the owner's endpoint, if there is one, and verifies it: only then may its address be given to another pod.
+ * The record stays if a creation timed out and may still be carried out.
+ * @param standing the endpoint as just read
  */
 export async function remove(tools: WiringTools, owner: Owner, standing: HcnEndpoint | undefined): Promise<void> {
   const { hcn, listing, records, logger } = tools;
@@ -188,12 +190,12 @@ export async function remove(tools: WiringTools, owner: Owner, standing: HcnEndp
     records.remove(id);
     return;
   }
-  // What its owner has given up is not to be made again.
+  // An endpoint that its owner has given up must not be created again.
   const { made: _, ...rest } = record;
   records.put(id, { ...rest, goneSinceMs: record.goneSinceMs ?? Date.now() });
 }
 
-/** The deletion ends the attachment as well, so that only an unanswered call counts. */
+/** The deletion ends the attachment too, so only a call without an answer is an error. */
 async function leaveNamespace({ hcn, logger }: WiringTools, endpoint: HcnEndpoint): Promise<void> {
   try {
     await hcn.detach(endpoint.namespaceId, endpoint.id);

@@ -20,7 +20,9 @@ import { compare, resultOf } from "./result.ts";
 
 /** How long a record outlives its endpoint whose creation was given up. */
 const unsureMs = 3_600_000;
-/** How long the agent's start waits for HNS, which the node's boot starts too; then its supervisor starts it anew. */
+/**
+ * How long the agent's start waits for HNS, which may still be booting; after that its supervisor restarts the agent.
+ */
 const startMs = 60_000;
 /** Between two attempts of a start while HNS is away. */
 const startPauseMs = 1_000;
@@ -38,7 +40,7 @@ export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
   }
 }
 
-/** Pods as endpoints of HNS. Whose an endpoint is, is told by its identifier; HNS and the records are all that it goes by. */
+/** Pods as endpoints of HNS. An endpoint's owner follows from its identifier. All state is in HNS and the records. */
 class HnsDataPath implements DataPath {
   readonly #options: HnsDataPathOptions;
   readonly #networks: ReadonlyMap<string, HnsNetwork>;
@@ -49,7 +51,7 @@ class HnsDataPath implements DataPath {
   /** Why HNS, or a network, does not serve; by the network's name, or empty for HNS itself. */
   readonly #trouble = new Map<string, string>();
   readonly #stopping = new AbortController();
-  /** The looks at what HNS has, once started. */
+  /** The periodic listing, once started. */
   #watching: Promise<void> | undefined;
 
   constructor(options: HnsDataPathOptions, records: EndpointRecords) {
@@ -113,9 +115,9 @@ class HnsDataPath implements DataPath {
       });
       await join(this.#tools, endpoint, container);
       if (kind.t === "sandbox" && kind.namespace !== undefined) {
-        // A second write, which the one before the creation cannot be: only now the hardware address is known that HNS
-        // has chosen. Nor may it say earlier that the endpoint stood: after a kill in between, one that HNS makes late
-        // would pass for one that was lost, and a DEL would forget it before it comes.
+        // A second write, because only now the MAC is known that HNS has chosen. An earlier record must not say that
+        // the endpoint existed: after a kill, an endpoint that HNS creates late would pass for a lost one, and a DEL
+        // would drop the record before it appears.
         const kept = endpoint.mac === "" ? {} : { MacAddress: endpoint.mac };
         const document = { ...endpointDocument(networkId, plan), ...kept };
         this.#tools.records.put(endpoint.id, {
@@ -131,7 +133,7 @@ class HnsDataPath implements DataPath {
     }
   }
 
-  /** A network that is gone, or a service that is away, is trouble of all pods and mended before the next. */
+  /** A missing network or service affects all pods and is repaired before the next one. */
   #judge(network: HnsNetwork, action: string, caught: unknown): CniError {
     const error = hnsError(action, caught);
     if (caught instanceof HcnError && caught.isServiceAway) this.#trouble.set("", error.message);
@@ -227,7 +229,7 @@ class HnsDataPath implements DataPath {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#stopping.signal.aborted) return;
     this.#stopping.abort(new CniError(CniCode.tryAgainLater, "Cannot prepare the HNS networks: the agent stops"));
-    // First, since it ends the calls that a look may wait for.
+    // First, since it ends the calls that a listing may wait for.
     await this.#options.hcn[Symbol.asyncDispose]();
     await this.#watching;
   }
@@ -241,7 +243,7 @@ class HnsDataPath implements DataPath {
     }
   }
 
-  /** Now and then: what HNS has, ours and others', and whether our networks stand. What is wrong is for `problems`. */
+  /** Lists endpoints and checks our networks; `problems` reports what is wrong. */
   async #look(): Promise<void> {
     try {
       for (const network of this.#networks.values()) {
@@ -264,7 +266,7 @@ class HnsDataPath implements DataPath {
     this.#trouble.set(network.name, message);
   }
 
-  /** Finds endpoints that came to be when nobody wanted them any more. */
+  /** Finds endpoints that HNS created after their owner had left. */
   #reviewRecords(): void {
     const { listing, records, logger } = this.#tools;
     const nowMs = Date.now();
@@ -275,7 +277,7 @@ class HnsDataPath implements DataPath {
         logger.warn("an endpoint was made after its creation had been given up, and goes again", { id, ...owner });
         this.#options.needsCleanup(owner);
       } else if (!stands && goneSinceMs !== undefined && nowMs - goneSinceMs > unsureMs) records.remove(id);
-      // An earlier run of the agent ended over it; one that stood once was lost since.
+      // An earlier agent ended while it was being created; one that had existed was lost later.
       else if (!stands && this.#watching === undefined && record.made === undefined)
         records.put(id, { ...record, unsure: true, goneSinceMs: nowMs });
     }

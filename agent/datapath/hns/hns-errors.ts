@@ -2,8 +2,8 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import { HcnError } from "../../protocols/hcn/mod.ts";
 
 /**
- * What an ADD or a DEL answers for a failure of HNS. A call that was given up and a service that is away are worth
- * another attempt, and so is a network that is missing: the agent makes it again.
+ * The error of an ADD or a DEL for a failure of HNS. A timeout, a missing service and a missing network are worth
+ * another attempt, since the agent creates the network again.
  */
 export function hnsError(action: string, caught: unknown): CniError {
   if (caught instanceof CniError) return caught;

@@ -15,7 +15,7 @@ interface Tools {
 
 /**
  * Finds the HNS network by its name, or makes it on the adapter that holds the node's address, and has the node set up
- * around it. One that was made here and could not be finished goes again, since the node's address is on it.
+ * around it. A new network that could not be completed is deleted again, because it has taken the node's address.
  * @returns its identifier
  * @throws {CniError} 102 where one of this name has another type or subnet; else as HNS or the node's side do
  */
@@ -73,7 +73,7 @@ async function makeNetwork({ hcn, node }: Tools, network: HnsNetwork): Promise<H
   try {
     await create(hcn, network, adapter);
   } catch (caught) {
-    // Another attempt, given up before, has just come true.
+    // An earlier attempt that timed out has created it meanwhile.
     if (!(caught instanceof HcnError && caught.isPresence)) throw caught;
   }
   const made = await findNetwork(hcn, network);

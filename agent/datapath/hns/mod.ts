@@ -10,7 +10,7 @@ export { createNodeSide } from "./node-side.ts";
 export type { HnsNetwork } from "./options.ts";
 export { createOverlayDataPath } from "./overlay-datapath.ts";
 
-/** Where records of this data path lie: there is something in them while something of ours is on the node. */
+/** The directories with this data path's records; not empty while something of ours is on the node. */
 export const recordDirectories = (dataDir: string): readonly string[] => [
   hostRecords(dataDir),
   endpointRecords(dataDir),

@@ -26,11 +26,11 @@ export interface OverlayCard {
   readonly address: Cidr;
 }
 
-/** What of the node an overlay stands on. */
+/** The parts of the node that an overlay needs. */
 export interface OverlaySide {
-  /** Becomes the bridge's uplink. @throws {CniError} 102 where nobody knows which it was */
+  /** The adapter that becomes the bridge's uplink. @throws {CniError} 102 if it is not on record */
   cardOf(network: HnsNetwork): OverlayCard;
-  /** The node's own network around the bridge; `again` does what was done last once more. */
+  /** The node's own network around the bridge; `again` repeats what was done last. */
   hostNetworkOf(network: HnsNetwork): HostNetwork & { again(): Promise<void> };
 }
 
@@ -39,13 +39,13 @@ const keptBySystem = {
   hasInterface: async () => true,
   moveAddresses: async () => undefined,
   keepAddresses: async () => undefined,
-  // The extension takes packets before the system sees them.
+  // Nothing to do: the extension takes packets before the system sees them.
   leaveToSwitch: async () => undefined,
 };
 
 /** The node's side of HNS networks, as the configuration asks for it. */
 export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger): NodeSide & OverlaySide {
-  // All of it stands on one record, so one goes after the other; each has its bounds.
+  // All steps share one record, so they run one after the other; each has a timeout.
   let last: Promise<unknown> = Promise.resolve();
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const done = last.then(work, work);
@@ -120,7 +120,7 @@ function toSetting({ dst, via, by, mac }: NodeRoute, network: HnsNetwork): Setti
   return { destination: dst, nextHop: via, alias, ...(mac === undefined ? {} : { nextHopMac: mac }) };
 }
 
-/** Which routes go without: their own, or the way to their next hop. */
+/** Routes that were refused, themselves or the route to their next hop. */
 function refusedOf(routes: readonly NodeRoute[], refused: readonly RefusedThing[]): readonly RefusedRoute[] {
   const reasons = new Map(refused.map(({ thing, why }) => [thing["destination"] ?? thing["address"], why]));
   return routes.flatMap((route) => {

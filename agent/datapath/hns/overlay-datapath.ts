@@ -22,11 +22,14 @@ import { type HostRunner, startedPods } from "./windows-host/mod.ts";
 export interface OverlayDataPathOptions {
   /** Makes the endpoints. Disposed with this one. */
   readonly hns: DataPath;
-  /** Before the HNS network takes the card, which has no way out then but by the switch. @throws {CniError} 11 where there is none */
+  /**
+   * To be called before the HNS network takes the adapter, after which only the switch reaches the network.
+   * @throws {CniError} 11 where there is none
+   */
   requireSwitch(): Promise<void>;
-  /** Once the HNS network is there: the node's part of the overlay on its card. */
+  /** Called once the HNS network exists: the node's part of the overlay. */
   openNode(): OverlayNode;
-  /** Does to the gateway's adapter and the routes again what the node has asked for: they went with an HNS network. */
+  /** Sets up the gateway's adapter and the routes again after an HNS network was deleted with them. */
   restoreHost(): Promise<void>;
   /** Waits for the pods' adapters, by the node that is opened. Disposed with this one. */
   waiterOn(node: OverlayNode): AdapterWaiter;
@@ -38,8 +41,8 @@ interface Started {
 }
 
 /**
- * Pods as endpoints of HNS whose packets Open vSwitch forwards. An endpoint comes before its port and goes after it; the
- * port has no device until the pod's first container starts, and its flows come with that.
+ * Pods as endpoints of HNS whose packets Open vSwitch forwards. An endpoint is created before its port and removed
+ * after it; the port has no device until the pod's first container starts, when its flows are added.
  */
 export class OverlayDataPath implements DataPath {
   readonly #options: OverlayDataPathOptions;
@@ -68,14 +71,14 @@ export class OverlayDataPath implements DataPath {
     const { owner, container, ownLease, pod } = request;
     const action = `attach "${owner.ifname}" of sandbox "${owner.sandboxId}"`;
     const { node, waiter } = this.#requireStanding(action);
-    // First, so that a database that is away costs no endpoint.
+    // First, so that no endpoint is created while the database is away.
     const standing = portOf(owner, await node.pods());
     const result = await this.#options.hns.attach(request);
     // The other containers of a pod share what its sandbox has.
     if (standing !== undefined && container.kind.t === "workload") return result;
     const [host] = result.interfaces;
     if (host?.mac === undefined) throw refused(action, "HNS has no hardware address for its endpoint");
-    // Of an endpoint that has been replaced: the new one's adapter is yet to come.
+    // The endpoint was replaced: the new one's adapter does not exist yet.
     const ips = result.ips.map(({ address }) => address.ip);
     const isSame = standing?.mac === host.mac && standing.ips.map(formatIp).join() === ips.map(formatIp).join();
     if (standing !== undefined && !isSame) await node.disconnectPod(owner);
@@ -117,7 +120,7 @@ export class OverlayDataPath implements DataPath {
     return this.#options.hns.missing?.() ?? [];
   }
 
-  /** The port stays, with its flows; its adapter comes anew. */
+  /** The port stays with its flows; its adapter will appear again. */
   async remake(missing: Missing, addresses: readonly Ip[] | undefined): Promise<boolean> {
     const { node, waiter } = this.#requireStanding(`make the endpoint of "${missing.owner.sandboxId}" again`);
     const made = (await this.#options.hns.remake?.(missing, addresses)) === true;
@@ -126,7 +129,7 @@ export class OverlayDataPath implements DataPath {
     return made;
   }
 
-  /** A port without its endpoint counts too: it is to be taken away. */
+  /** A port without its endpoint is listed too, so that it gets removed. */
   async list(): Promise<readonly Attached[]> {
     const { node } = this.#requireStanding("list the pods");
     const endpoints = await this.#options.hns.list();
@@ -176,7 +179,7 @@ const refused = (action: string, is: string): CniError =>
 const differs = (what: string, is: string, wanted: string): CniError =>
   new CniError(CniCode.checkFailure, `Cannot confirm the attachment: ${what} is ${is}, wanted ${wanted}`);
 
-/** Bytes that the node's card takes, as far as nobody says otherwise. */
+/** The default MTU of the node's adapter, in bytes. */
 const transportMtu = 1500;
 
 export interface OverlayParts {

@@ -8,13 +8,13 @@ import { makeEndpoint, type WiringTools } from "./endpoint-wiring.ts";
 
 /**
  * Endpoints that HNS has lost, as after a crash of the service, or that somebody has deleted or taken out of their
- * namespace: their pods run on, and nobody sends an ADD for them.
+ * namespace. Their pods keep running, and no ADD comes for them.
  */
 export class LostEndpoints {
   readonly #tools: WiringTools;
   /**
-   * Identifiers of endpoints whose sandbox has gone with its namespace, or is about to go by a DEL: until an ADD comes,
-   * none of them is made again.
+   * Identifiers of endpoints whose sandbox has gone with its namespace, or is being deleted: they are not created again
+   * until an ADD comes.
    */
   readonly #unwatched = new Set<string>();
 
@@ -22,7 +22,7 @@ export class LostEndpoints {
     this.#tools = tools;
   }
 
-  /** By the last listing; none that an ADD has not wholly made. */
+  /** By the last listing, without endpoints that an ADD has not completed. */
   all(): readonly Omit<Attached, "hostIfname">[] {
     const { listing, records } = this.#tools;
     return records.all().flatMap(([id, { owner, ownLease, made }]) => {
@@ -31,19 +31,21 @@ export class LostEndpoints {
     });
   }
 
-  /** A DEL has come, which may need several attempts: from now on the endpoint may go. */
+  /** A DEL has come, which may need several attempts: from now on the endpoint may be missing. */
   unwatch(id: string): void {
     this.#unwatched.add(id);
   }
 
-  /** An ADD has come: from now on its endpoint is to stand. Or a DEL is done, and there is nothing left to know of it. */
+  /**
+   * An ADD has come, and its endpoint must exist from now on; or a DEL is done, and there is nothing left to remember.
+   */
   watch(id: string): void {
     this.#unwatched.delete(id);
   }
 
   /**
-   * Makes the endpoint as it was, where its namespace stands.
-   * @param addresses that the owner has now; where they are others than the endpoint had, its address was given anew, and the ADD makes the endpoint
+   * Creates the endpoint as it was, if its namespace exists.
+   * @param addresses the owner's present addresses; if they differ from the endpoint's, an ADD is creating a new one
    * @returns what was made; `undefined` where there was nothing to do
    */
   async remake(id: string, networkId: string, addresses: readonly Ip[] | undefined): Promise<HcnEndpoint | undefined> {
@@ -83,7 +85,7 @@ export class LostEndpoints {
     { owner, ownLease }: EndpointRecord,
     { document }: MadeEndpoint,
   ): Promise<HcnEndpoint> {
-    // Left in a network that is gone.
+    // The endpoint was left in a network that has gone.
     if (standing !== undefined) await this.#tools.hcn.deleteEndpoint(id);
     const settings = { ...document, HostComputeNetwork: networkId };
     return makeEndpoint(this.#tools, id, {

@@ -18,7 +18,7 @@ export function resultOf(ipam: CniResult, endpoint: HcnEndpoint, owner: Owner, n
 }
 
 /**
- * Holds an endpoint against `prevResult`.
+ * Compares an endpoint with `prevResult`.
  * @param namespace where it must be; absent: nowhere in particular
  * @throws {CniError} code 103 naming the first difference
  */
@@ -36,7 +36,7 @@ export function compare(
   if (mac !== undefined && endpoint.mac !== "" && mac !== cniMac(endpoint.mac))
     throw differs(`the hardware address of "${endpoint.name}"`, `"${cniMac(endpoint.mac)}"`, `"${mac}"`);
   const has = endpoint.addresses.map(({ address }) => address);
-  // Addresses of other interfaces are for those who made them.
+  // Addresses of other interfaces are not checked here.
   const ours = prevResult.ips.filter((ip) => ip.interface === undefined || own < 0 || ip.interface === own);
   for (const { address } of ours) {
     if (has.includes(formatIp(address.ip))) continue;

@@ -5,12 +5,12 @@ import type { Link, Route } from "../../protocols/netlink/mod.ts";
 import { gatewayOf } from "../routes.ts";
 import type { PodEnd } from "./pod-end.ts";
 
-/** What CHECK found wrong first. */
+/** The first difference that CHECK found. */
 export const mismatch = (what: string, is: string, wanted: string): CniError =>
   new CniError(CniCode.checkFailure, `Cannot confirm ${what}: it is ${is}, wanted ${wanted}`);
 
 /**
- * The sandbox's side against `prevResult`. More than that is allowed: plugins later in the chain add
+ * The sandbox's side against `prevResult`. Additional things are allowed, since plugins later in the chain add
  * interfaces, addresses and routes (specification 1.1.0, "CHECK").
  */
 export function comparePodEnd(pod: PodEnd, ifname: string, hostLink: Link, prevResult: CniResult): void {

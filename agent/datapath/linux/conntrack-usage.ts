@@ -1,6 +1,6 @@
 import { readSysctl } from "./node-sysctls.ts";
 
-/** Part of a table of connections from which on a person is told: there is time still to look for who fills it. */
+/** The fill level of a connection tracking table that is reported, early enough to find the cause. */
 const warningShare = 0.8;
 
 /**

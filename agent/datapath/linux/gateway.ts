@@ -12,7 +12,7 @@ import { gatewayAddress } from "../addresses.ts";
 import { addressesOn } from "./host-links.ts";
 import { writeSysctl } from "./node-sysctls.ts";
 
-/** The gateway addresses of these blocks that the interface lacks: all, where it has gone since it was looked up. */
+/** The gateway addresses of these blocks that the interface lacks; all if it has gone since. */
 export const missingGateways = (socket: NetlinkSocket, subnets: readonly Cidr[], { index }: Link): readonly Cidr[] =>
   missingFrom(
     (addressesOn(socket, index) ?? []).map(({ address }) => address),
@@ -22,7 +22,10 @@ export const missingGateways = (socket: NetlinkSocket, subnets: readonly Cidr[],
 export const missingFrom = (standing: readonly Cidr[], wanted: readonly Cidr[]): readonly Cidr[] =>
   wanted.filter(({ ip, prefix }) => !standing.some((other) => sameIp(other.ip, ip) && other.prefix === prefix));
 
-/** Of an interface in the socket's namespace. @throws {NetlinkError} also where it has gone: nobody is to take that for "none" */
+/**
+ * Of an interface in the socket's namespace.
+ * @throws {NetlinkError} also if it has gone, which must not be taken for "none"
+ */
 export function addressesOf(socket: NetlinkSocket, { index }: Pick<Link, "index">): readonly Cidr[] {
   return socket.dump(listAddresses(index), readAddress).flatMap((one) => (one.index === index ? [one.address] : []));
 }

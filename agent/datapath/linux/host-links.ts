@@ -28,20 +28,20 @@ export const linkGroup = {
   inService: 0,
   beingMade: 0x70697001,
   toDelete: 0x70697002,
-  /** In service, and whoever forwards reads it beside the node's kernel, which is to hear nothing there. */
+  /** In service as a port of a switch in user space: the node's kernel must ignore its packets. */
   onSwitch: 0x70697003,
 } as const;
 
 /**
- * What the kernel answers about an interface by its index or name; `undefined` where it is gone. Whatever was seen a
- * moment ago may be: pods end, and people take interfaces away.
+ * What the kernel answers about an interface by its index or name; `undefined` where it is gone. An interface may
+ * disappear at any time when a pod ends or somebody deletes it.
  * @param namespaceId of the namespace that is asked about, if it is another one; that may be gone as well
  */
 export function undefinedIfGone<T>(ask: () => T, namespaceId?: number): T | undefined {
   try {
     return ask();
   } catch (caught) {
-    // The kernel has no number of its own for the id of a namespace that has ended.
+    // The kernel has no errno of its own for the id of an ended namespace.
     const isGone = isErrno(caught, Errno.ENODEV) || (namespaceId !== undefined && isErrno(caught, Errno.EINVAL));
     if (isGone) return undefined;
     throw caught;
@@ -71,15 +71,18 @@ export function peerAddresses(
   return addressesOn(socket, peerIndex, peerNamespaceId);
 }
 
-/** The host's end of the owner's pair by its second name, also one that is leaving. One look-up, however many there are. */
+/**
+ * The host end of the owner's pair by its second name, also one that is being deleted. One look-up, however many
+ * interfaces exist.
+ */
 export function findNamed(socket: NetlinkSocket, owner: Owner): Link | undefined {
   const named = findLink(socket, { altName: ownerAltName(owner) });
   return named !== undefined && isOf(named, owner) ? named : undefined;
 }
 
 /**
- * The same, with the alias as the last word: anybody can take the second name off. Asks the kernel each time:
- * there is no memory here that could be wrong.
+ * The same, but the alias decides, because anybody can remove the second name. The kernel is asked each time, so there
+ * is no cache that could be wrong.
  */
 export function findHostLink(socket: NetlinkSocket, owner: Owner): Link | undefined {
   return findNamed(socket, owner) ?? listAllLinks(socket).find((link) => isOf(link, owner));
@@ -100,16 +103,16 @@ export function listAllLinks(socket: NetlinkSocket): Link[] {
  * @throws {NetlinkError}
  */
 export function takeOutOfService(socket: NetlinkSocket, link: Link): void {
-  // Ports of Open vSwitch's kernel module are not left in this way, and go with the interface all the same.
+  // Ports of Open vSwitch's kernel module cannot be detached like this; they go with the interface.
   const place = link.isBridgePort ? { master: 0 } : {};
   undefinedIfGone(() => socket.run(setLink(link.name, link.index, { up: false, ...place, group: linkGroup.toDelete })));
 }
 
 /**
- * Deletes the interfaces that were marked for it, all at once and behind the callers' backs.
+ * Deletes the marked interfaces, all at once and in the background.
  *
- * A deletion keeps its thread for about 15 ms, and 50 of them in one request keep it hardly longer. So it
- * runs in the runtime's pool, at most one at a time; what is marked meanwhile goes with the next.
+ * A deletion blocks its thread for about 15 ms, and 50 in one request hardly longer. So it runs in the runtime's thread
+ * pool, one request at a time; interfaces marked meanwhile go with the next.
  */
 export class Sweeper {
   readonly #socket: NetlinkSocket;
@@ -125,7 +128,10 @@ export class Sweeper {
     this.#logger = logger;
   }
 
-  /** Resolves when all that was marked before this call is gone. Never rejects: what the kernel refuses is logged and tried with the next. */
+  /**
+   * Resolves when all interfaces marked before this call are gone. Never rejects: failures are logged and tried again
+   * with the next request.
+   */
   sweep(): Promise<void> {
     this.#next ??= this.#running.then(() => {
       this.#running = this.#next ?? Promise.resolve();

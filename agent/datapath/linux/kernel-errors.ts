@@ -24,17 +24,17 @@ export function interfaceError(action: string, caught: unknown): CniError {
 
 const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
 
-/** The runtime's library takes these words in a DEL's error for success. */
+/** Rewords "not found", which the runtime's library takes for success in a DEL's error. */
 const harmless = (text: string): string =>
   text.replace(/not found/gi, "absent").replace(/no such file or directory/gi, "absent");
 
 /** Requests to the kernel at a time: its answers to more would not fit the socket. */
 const maxPerBatch = 100;
 
-/** By the place of the message that the kernel has refused. */
+/** Errors by the index of the refused message. */
 export type Refusals = ReadonlyMap<number, NetlinkError>;
 
-/** Each by itself. @param harmless what the kernel answers where it is so already */
+/** Runs each message separately. @param harmless what the kernel answers where it is so already */
 export function runEach(socket: NetlinkSocket, messages: readonly Message[], harmless: number): Refusals {
   const refusals = new Map<number, NetlinkError>();
   for (let at = 0; at < messages.length; at += maxPerBatch) {
@@ -44,7 +44,7 @@ export function runEach(socket: NetlinkSocket, messages: readonly Message[], har
   return refusals;
 }
 
-/** What cannot be taken away is the node's own trouble, and nobody's record. */
+/** Throws the first refusal, if there is one. */
 export function throwFirst(refusals: Refusals): void {
   const [first] = refusals.values();
   if (first !== undefined) throw first;

@@ -3,7 +3,7 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { type Cidr, formatCidr } from "../../../shared/net/ip.ts";
 import { digest, ownerParts } from "../owner-names.ts";
 
-/** The second name of the host's end, from the owner alone: DEL knows nothing else. */
+/** The second name of the host end, derived from the owner alone, because a DEL knows nothing else. */
 export function ownerAltName(owner: Owner): string {
   return `pipette-${digest("owner", ...ownerParts(owner)).toString("hex", 0, 20)}`;
 }
@@ -15,7 +15,7 @@ function localMac(...parts: readonly string[]): Uint8Array {
   return mac;
 }
 
-/** The same owner always gets the same address, so that its neighbours' caches stay right when it comes again. */
+/** The same owner always gets the same MAC, so that its neighbours' caches stay valid. */
 export function podMac(owner: Owner): Uint8Array {
   return localMac("pod", ...ownerParts(owner));
 }
@@ -25,14 +25,14 @@ export function hostMac(owner: Owner): Uint8Array {
 }
 
 /**
- * Of the interface that is the pods' gateway. With the subnets in it: bridges of one name on two nodes may meet when
- * somebody connects them.
+ * Of the interface that is the pods' gateway. Includes the subnets, because bridges of the same name on two nodes may
+ * be connected.
  */
 export function gatewayMac(bridge: string, subnets: readonly Cidr[]): Uint8Array {
   return localMac("bridge", bridge, ...subnets.map(formatCidr));
 }
 
-/** What the host's end of a pair says about itself, in its interface alias. */
+/** The content of a host end's interface alias. */
 export interface Alias {
   readonly owner: Owner;
   /** `true` where the address is a lease of our own allocator. */

@@ -16,8 +16,8 @@ import { type Refusals, runEach, throwFirst } from "./kernel-errors.ts";
 export const routeProtocol = 0x70;
 
 /**
- * Has exactly these routes of ours, an earlier agent's included. What the kernel refuses is answered; it keeps no other
- * from being made, and none that is stale from going.
+ * Sets exactly these routes of ours, and removes others of any agent. Refused routes are answered; they do not stop the
+ * rest.
  * @param gateway the interface of those that are `by` it
  * @throws {NetlinkError} where the kernel cannot be asked
  */

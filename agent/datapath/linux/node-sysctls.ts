@@ -4,12 +4,12 @@ import type { Cidr } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { sysctlPath } from "../../protocols/netlink/mod.ts";
 
-/** Of `/proc/sys`, in this process's network namespace. */
+/** Reads a file of `/proc/sys`, in this process's network namespace. */
 export function readSysctl(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8").trim();
   } catch {
-    // Without the file the kernel lacks the family; the write says so to whoever needs it.
+    // Without the file the kernel lacks the address family, which writing will report.
     return undefined;
   }
 }
@@ -28,7 +28,7 @@ export function writeSysctl(path: string, value: string, action: string): void {
   }
 }
 
-/** By which an interface believes those who pass for routers on its link. */
+/** The settings by which an interface accepts router advertisements and redirects. */
 const routerSwitches = (ifname: string): readonly string[] => [
   `/proc/sys/net/ipv6/conf/${ifname}/accept_ra`,
   `/proc/sys/net/ipv6/conf/${ifname}/accept_redirects`,
@@ -38,29 +38,28 @@ const routerSwitches = (ifname: string): readonly string[] => [
 const isOff = (path: string): boolean => [undefined, "0"].includes(readSysctl(path));
 
 /**
- * Has an interface of the node take no addresses and no routes from who is behind it; to be said before it is up. What
- * cannot be written, as with a read-only /proc/sys, `routersAccepted` tells: pods' ports let no such message in all the same.
+ * Makes an interface of the node ignore router messages from pods; to be called before it is up. If that cannot be
+ * written, as with a read-only /proc/sys, `routersAccepted` reports it; pods' ports drop such messages anyway.
  */
 export function ignoreRouters(ifname: string): void {
   for (const path of routerSwitches(ifname)) if (!isOff(path)) writeIfPossible(path, "0");
 }
 
-/** What an interface believes of routers on its link although it should not, in sentences. */
+/** The settings by which an interface still accepts router messages, in sentences. */
 export const routersAccepted = (ifname: string): readonly string[] =>
   routerSwitches(ifname).flatMap((path) =>
     isOff(path) ? [] : [`"${ifname}" believes routers on its link: "${path}" is "${readSysctl(path)}", wanted "0"`],
   );
 
-/** The same for the node's end of a pair, which has no address and speaks to nobody. */
+/** Turns IPv6 off on the node's end of a pair, which has no address. Its IPv4 options are set by netlink. */
 export function isolateHostEnd(ifname: string): void {
   writeIfPossible(`/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, "1");
-  writeIfPossible(`/proc/sys/net/ipv4/conf/${ifname}/accept_redirects`, "0");
 }
 
 /**
- * The kernel tries out an interface's link-local address for a second or two, and meanwhile drops what it forwards
- * there: by that address it asks for the MAC of the next hop. To be said before the interface goes up. Where it cannot
- * be written, the first packets of IPv6 are lost.
+ * Turns duplicate address detection off: it takes a second or two, in which the kernel drops forwarded IPv6 packets
+ * because it needs the link-local address for neighbour solicitations. To be called before the interface is up. If it
+ * cannot be written, the first IPv6 packets are lost.
  */
 export function skipAddressDetection(ifname: string): void {
   const path = `/proc/sys/net/ipv6/conf/${ifname}/accept_dad`;
@@ -93,7 +92,7 @@ export function familiesNotForwarded(networks: readonly Routed[]): readonly (4 |
   return [...used].filter((family) => readSysctl(forwardingPaths[family]) !== "1");
 }
 
-/** Interfaces by which the node forwards nothing although it does by others. */
+/** Interfaces for which forwarding is off although it is on for the node. */
 const devicesNotForwarding = (networks: readonly Routed[]): readonly string[] =>
   networks.flatMap(({ subnets, device }) =>
     device !== undefined && subnets.some(({ ip }) => ip.family === 4) && readSysctl(devicePath(device)) === "0"
@@ -103,10 +102,10 @@ const devicesNotForwarding = (networks: readonly Routed[]): readonly string[] =>
 
 const devicePath = (device: string): string => `/proc/sys/net/ipv4/conf/${device}/forwarding`;
 
-/** What of it is off, in sentences. */
+/** Which forwarding settings are off, in sentences. */
 export function forwardingProblems(networks: readonly Routed[]): readonly string[] {
   const families = familiesNotForwarded(networks);
-  // What is off on the node is off for each of its interfaces.
+  // If it is off for the node, single interfaces need no mention.
   const devices = families.includes(4) ? [] : devicesNotForwarding(networks);
   return [
     ...families.map((family) => `IPv${family} forwarding is off on the node`),

@@ -7,17 +7,17 @@ export interface MasqueradedNetwork {
   readonly bridge: string;
   readonly subnets: readonly Cidr[];
   readonly masquerade: boolean;
-  /** Where its pods go under their own addresses, beside their own subnets. */
+  /** Destinations that its pods reach under their own addresses, beside their own subnets. */
   readonly exempt?: readonly Cidr[];
-  /** Of the node's own making, without meaning anywhere else: hidden behind the node wherever they go. */
+  /** Addresses that are valid only on this node, which are always masqueraded. */
   readonly nodeLocal?: readonly Ip[];
-  /** Projects are kept apart: what its pods send to pods by way of the node keeps its source. */
+  /** Projects are isolated: packets between pods that pass the node keep their source. */
   readonly multitenant?: boolean;
 }
 
 const block = (subnet: Cidr): string => `${formatIp(firstOf(subnet))}/${subnet.prefix}`;
 
-/** nftables refuses a set with a block inside another. In order of their addresses, as there may be thousands. */
+/** Drops blocks inside of others, which nftables refuses in a set. Sorted first, since there may be thousands. */
 function minimal(blocks: readonly Cidr[]): readonly Cidr[] {
   const kept: Cidr[] = [];
   for (const block of blocks.toSorted(byAddress)) {
@@ -34,7 +34,7 @@ const byAddress = (a: Cidr, b: Cidr): number => {
   return a.prefix - b.prefix;
 };
 
-/** What leaves the network for anywhere but itself, what is exempt and multicast groups. */
+/** Matches packets that leave the network, except to exempt destinations and multicast groups. */
 function packetsLeaving(network: MasqueradedNetwork, subnet: Cidr): string {
   const { family } = subnet.ip;
   const protocol = family === 4 ? "ip" : "ip6";
@@ -47,7 +47,7 @@ function packetsLeaving(network: MasqueradedNetwork, subnet: Cidr): string {
 const leavingHidden = ({ bridge }: MasqueradedNetwork, ip: Ip): string =>
   `${ip.family === 4 ? "ip" : "ip6"} saddr ${formatIp(ip)} oifname != "${bridge}"`;
 
-/** Packets that are to have the node's address; of subnets, so no pod changes them. */
+/** Matches packets to masquerade, by subnet, so the rules do not depend on pods. */
 const packetsToMasquerade = (network: MasqueradedNetwork): readonly string[] => [
   ...(network.masquerade ? network.subnets.map((subnet) => packetsLeaving(network, subnet)) : []),
   ...(network.nodeLocal ?? []).map((ip) => leavingHidden(network, ip)),
@@ -58,15 +58,15 @@ export const masqueradeRules = (network: MasqueradedNetwork): readonly string[] 
   packetsToMasquerade(network).map((packets) => `${packets} masquerade`);
 
 /**
- * For what still has a pod's address behind those: connection tracking knows no connection of it (a reset out of
- * nowhere), or no translation of its protocol. Answers to who has reached the pod under its own address are none of it.
+ * For packets that still have a pod's address after masquerading: without a tracked connection (a stray reset), or of a
+ * protocol without translation. Replies to clients that reached the pod under its own address are excepted.
  */
 export function unmasqueradedRules(network: MasqueradedNetwork): readonly string[] {
   const packets = packetsToMasquerade(network);
   return packets.length === 0 ? [] : ["ct direction reply accept", ...packets.map((each) => `${each} drop`)];
 }
 
-/** For what keeps its source; none where projects are not kept apart. */
+/** The projects of a network; none if projects are not isolated. */
 export const projectsOf = ({ bridge, subnets, exempt = [], multitenant = false }: MasqueradedNetwork): Projects => ({
   gateway: bridge,
   networks: multitenant ? minimal([...subnets, ...exempt]) : [],
@@ -80,19 +80,20 @@ export interface Projects {
   readonly networks: readonly Cidr[];
 }
 
-/** Clients that reached themselves through a service in the last minute: a pod each, at the most. */
+/** Pods that reached themselves through a service in the last minute. */
 const maxClients = 65_536;
 
 const words = { 4: ["ip", "ipv4_addr"], 6: ["ip6", "ipv6_addr"] } as const;
 
 /**
- * What goes from a pod to the node and back to pods, as by a service of kube-proxy or a host port of portmap, keeps its
- * source: by that the switch knows the project again. Others would hide it behind the node (`--masquerade-all`, node
- * ports, `snat`), where it would pass for the node itself. The kernel asks one chain after the other until one has
- * decided on the source, so this one stands before theirs, and decides that it stays.
+ * Packets from a pod through the node to a pod, as by a service of kube-proxy or a host port of portmap, keep their
+ * source, by which the switch recognises the project. Other rules would masquerade them (`--masquerade-all`, node
+ * ports, `snat`), so that they seem to come from the node. The first chain that decides about the source wins, so this
+ * one precedes theirs.
  *
- * But who reaches itself has to be hidden, or would hear itself as somebody else's lie. Nftables does not compare two
- * addresses of a packet; it finds the pair of them among those that say the same twice.
+ * But a pod that reaches itself through a service has to be masqueraded, since it would drop packets with its own
+ * source address. Nftables cannot compare two addresses of a packet, so the pair is looked up in a set of pairs of
+ * equal addresses.
  */
 export function projectRules({ gateway, networks }: Projects): { readonly sets: string[]; readonly rules: string[] } {
   const families = ([4, 6] as const).filter((family) => networks.some(({ ip }) => ip.family === family));
@@ -118,21 +119,21 @@ export function projectRules({ gateway, networks }: Projects): { readonly sets: 
   };
 }
 
-/** A network whose pods the node's kernel is to be guarded against. */
+/** A network whose pods the node's kernel is protected against. */
 export interface GuardedNetwork {
-  /** Interface that leads to its pods: whatever comes by it comes from them. */
+  /** Interface that leads to its pods: all packets from it come from pods. */
   readonly bridge: string;
-  /** How nodes reach one another's pods, and believe what comes so. Absent: not through a tunnel. */
+  /** The tunnel between nodes, whose packets are trusted. Absent: there is none. */
   readonly tunnel?: TunnelPackets;
 }
 
-/** What a tunnel's packets are known by. */
+/** Protocol and port of a tunnel's packets. */
 export type TunnelPackets = { readonly protocol: "udp" | "tcp"; readonly port: number } | { readonly protocol: "gre" };
 
 /**
- * As they come from pods, before anything is translated: with the interface's `route_localnet`, which portmap and
- * kube-proxy set, a pod would reach what the node serves to itself alone. Answers to the node's own connections by
- * 127.0.0.1 have another address still.
+ * Drops pods' packets to 127.0.0.0/8 before translation: with `route_localnet`, which portmap and kube-proxy set, a pod
+ * would reach the node's local services. Replies to the node's own connections by 127.0.0.1 still have another
+ * destination here.
  */
 export const loopbackRules = ({ bridge }: GuardedNetwork): readonly string[] =>
   ([4, 6] as const).flatMap((family) =>
@@ -143,15 +144,15 @@ export const loopbackRules = ({ bridge }: GuardedNetwork): readonly string[] =>
   );
 
 /**
- * Forwarded by no router (RFC 4291, 2.5.2 and 2.5.6), but by this kernel: to the first it would ask for each of 2^64
- * addresses that a pod can name, and to the second it would send by whichever route is the default.
+ * Drops destinations that no router forwards (RFC 4291, 2.5.2 and 2.5.6) but this kernel would: for link-local ones it
+ * would solicit each of 2^64 addresses that a pod names, and the unspecified one would take the default route.
  */
 export const unforwardedRules = ({ bridge }: GuardedNetwork): readonly string[] =>
   [linkLocal6, unspecified6].map((block) => `iifname "${bridge}" ip6 daddr ${formatCidr(block)} drop`);
 
 /**
- * As they leave for another node or this one, after a service may have translated them: a pod that spoke as a tunnel's
- * end would be believed all that it says.
+ * Drops pods' packets to tunnel ports of any node, after translation: a pod that posed as a tunnel's end would be
+ * trusted with every source address.
  */
 export const tunnelRules = ({ bridge, tunnel }: GuardedNetwork): readonly string[] =>
   tunnel === undefined ? [] : [`iifname "${bridge}" ${packetsOf(tunnel)} drop`];

@@ -27,9 +27,9 @@ export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork;
 
 interface Chain {
   readonly name: string;
-  /** Where the kernel asks it, as nftables says it. */
+  /** The chain's hook, in nftables' syntax. */
   readonly hook: string;
-  /** What its rules look into, as nftables declares it. */
+  /** The sets that its rules use, in nftables' syntax. */
   readonly sets?: readonly string[];
   readonly rules: readonly string[];
 }
@@ -42,20 +42,20 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
   return [
     { name: "postrouting", hook: "type nat hook postrouting priority srcnat", rules: masqueradeRules(network) },
     { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
-    // What is left of pods' addresses behind all translations, ours and others'.
+    // Runs after all source translations, ours and others'.
     { name: "unhidden", hook: "type filter hook postrouting priority srcnat + 10", rules: unmasqueradedRules(network) },
     { name: "unforwarded", hook: "type filter hook forward priority filter", rules: unforwardedRules(network) },
     { name: "loopback", hook: "type filter hook prerouting priority raw", rules: loopbackRules(network) },
     { name: "tunnel-input", hook: "type filter hook input priority filter", rules: tunnel },
     { name: "tunnel-forward", hook: "type filter hook forward priority filter", rules: tunnel },
-    // What IPVS has translated is not forwarded: it leaves as if the node had sent it.
+    // Packets that IPVS has translated are not forwarded but leave as the node's own.
     { name: "tunnel-output", hook: "type filter hook postrouting priority filter", rules: tunnel },
   ];
 }
 
 /**
- * Replaces the network's chains in one transaction. What else is in the table stays: were the rules about absent pods
- * to go with it, the node would ask for addresses that nobody has until they are back.
+ * Replaces the network's chains in one transaction. The rest of the table stays: without the rules about absent pods
+ * the node would send ARP for unused addresses meanwhile.
  */
 export function packetRules(network: ForwardedNetwork): string {
   const table = `inet ${packetTable(network)}`;
@@ -76,7 +76,7 @@ export function packetRules(network: ForwardedNetwork): string {
   ].join("\n");
 }
 
-/** Declaring what is there already changes nothing, and lets the rest succeed where it is not. */
+/** Declaring an existing object changes nothing, and lets the following commands succeed if it is missing. */
 function emptiedChain(table: string, { name, hook, rules }: Chain): readonly string[] {
   const chain = `chain ${table} ${name}`;
   if (rules.length === 0) return [`add ${chain}`, `flush ${chain}`, `delete ${chain}`];
@@ -90,14 +90,15 @@ function emptied(network: Pick<ForwardedNetwork, "bridge">): readonly string[] {
 }
 
 /**
- * Loads the rules of all networks with one run of `nft`. They speak of interfaces and subnets, so no pod changes them.
- * @returns where there is no `nft`, and pods have a network without it all the same: what they are not kept from
+ * Loads the rules of all networks with one run of `nft`. They refer to interfaces and subnets, so they do not depend on
+ * pods.
+ * @returns if there is no `nft` and pods can work without it: what they are not kept from
  * @throws {CniError} 102 with what `nft` said
  */
 export async function installPacketRules(networks: readonly ForwardedNetwork[]): Promise<string | undefined> {
   const rules = networks.map(packetRules).join("");
   let refusal = await load(rules);
-  // Chains or sets of the same names that are others, from somebody else or another release, are in the way.
+  // Different chains or sets of the same names, from another program or release, are in the way.
   if (refusal?.isAbsent === false) refusal = await load([...networks.flatMap(emptied), rules].join("\n"));
   if (refusal === undefined) return undefined;
   // Without the program there are no rules of ours that could be in the way.
@@ -106,7 +107,7 @@ export async function installPacketRules(networks: readonly ForwardedNetwork[]):
   throw cannot("install", refusal.reason);
 }
 
-/** Takes the rules of these networks away. @throws {CniError} 102 with what `nft` said */
+/** Removes the rules of these networks. @throws {CniError} 102 with what `nft` said */
 export async function removePacketRules(networks: readonly Pick<ForwardedNetwork, "bridge">[]): Promise<void> {
   const refusal = await load(networks.flatMap(emptied).join("\n"));
   if (refusal !== undefined && !refusal.isAbsent) throw cannot("remove", refusal.reason);
@@ -131,8 +132,8 @@ const cannot = (what: string, reason: string): CniError =>
   new CniError(CniCode.interfaceFailure, `Cannot ${what} the packet rules: ${reason}, wanted nftables`);
 
 /**
- * What is missing of the rules, as after somebody loaded rules of their own with `flush ruleset`. They are counted, by
- * the kernel's own word: this is asked again and again, and `nft` is a process.
+ * What is missing of the rules, as after somebody loaded rules of their own with `flush ruleset`. They are counted by
+ * netlink, because this is checked often and `nft` would be a process.
  */
 export function missingPacketRules(kernel: Kernel, networks: readonly ForwardedNetwork[]): readonly string[] {
   if (networks.length === 0) return [];

@@ -6,7 +6,7 @@ import type { AttachRequest } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
 import { formatAlias, hostMac, ownerAltName, podMac } from "./names.ts";
 
-/** A network of pods, as far as their pairs are about it. */
+/** The part of a network's configuration that pods' veth pairs need. */
 export interface PodNetwork {
   /** `name` of the network configuration. */
   readonly name: string;
@@ -19,14 +19,14 @@ export interface PodNetwork {
 /** The kernel's own for Ethernet; also what most underlays carry. */
 export const defaultMtu = 1500;
 
-/** Everything that one attachment should come to be, settled before anything is touched. */
+/** Everything that one attachment should be, decided before anything is changed. */
 export interface Plan {
   readonly owner: Owner;
   readonly network: PodNetwork;
   readonly hostIfname: string;
   readonly hostMac: Uint8Array;
   readonly podMac: Uint8Array;
-  /** Asked for: it replaces another one that stands. A derived one does not. */
+  /** Whether the MAC was requested: then it replaces an existing one; a derived one does not. */
   readonly macRequested: boolean;
   readonly mtu: number;
   readonly alias: string;

@@ -69,7 +69,7 @@ export class PodEnd implements Disposable {
     return findLink(this.#socket, { name: ifname });
   }
 
-  /** None where the pod has taken the interface away since it was looked up. */
+  /** None if the interface has been deleted since it was looked up. */
   addresses(link: Link): readonly LinkAddress[] {
     return addressesOn(this.#socket, link.index) ?? [];
   }
@@ -95,7 +95,7 @@ export class PodEnd implements Disposable {
     if (second !== undefined) throw second;
   }
 
-  /** The first refusal that matters. Nothing of it is undone: whoever made the interface deletes it. */
+  /** Answers the first refusal that matters. Nothing is undone, because the caller deletes the interface. */
   #apply(link: Link, plan: Plan): NetlinkError | undefined {
     const { index, name } = link;
     const { ips, routes } = plan.ipam;
@@ -111,8 +111,8 @@ export class PodEnd implements Disposable {
   }
 
   /**
-   * Tells everybody on the bridge which hardware address these addresses are at now: caches may still hold that
-   * of a pod which had them before. Setting the MAC once more makes the kernel announce all addresses.
+   * Announces the MAC of these addresses on the bridge, because caches may still hold that of an earlier pod. Setting
+   * the MAC again makes the kernel announce all addresses.
    */
   announce(link: Link, mac: Uint8Array, plan: Plan): void {
     if (plan.ipam.ips.some((ip) => ip.address.ip.family === 6)) {
@@ -125,12 +125,14 @@ export class PodEnd implements Disposable {
     this.#socket.run(setLink(link.name, link.index, { mac }));
   }
 
-  /** Of what the pod sends, instead of leaving checksums to the next device: some pass packets on as they are. */
+  /** Turns checksum offload off in the pod, because some switches forward packets unchanged. */
   sendWholeChecksums(ifname: string): void {
     this.#socket.turnOffChecksumOffload(ifname);
   }
 
-  /** Its addresses and routes are those that it is given, whoever says other things on its link. */
+  /**
+   * Makes the pod's interface ignore router messages, so that it has only the addresses and routes that it was given.
+   */
   #ignoreRouters(ifname: string): void {
     for (const name of ["accept_ra", "accept_redirects"]) {
       try {

@@ -24,8 +24,8 @@ export interface Attachment {
 }
 
 /**
- * The pairs of ours on this node, and the ways to the kernel by which they are made. Nothing here waits but the sweeper:
- * each call is a few system calls in the caller's turn.
+ * Our veth pairs on this node, and the sockets by which they are made. Everything but the sweeper is synchronous: each
+ * call takes a few system calls.
  */
 export class PodPairs implements AsyncDisposable {
   readonly tools: WiringTools;
@@ -40,7 +40,7 @@ export class PodPairs implements AsyncDisposable {
     this.tools = { kernel, socket: this.#socket, sweeper, logger };
   }
 
-  /** Host's ends of the wanted networks that are in service or should be. */
+  /** Host ends of these networks that are in service or should be. */
   attachments(isWanted: (network: string) => boolean): readonly Attachment[] {
     const found: Attachment[] = [];
     for (const link of listAllLinks(this.#socket)) {
@@ -50,7 +50,7 @@ export class PodPairs implements AsyncDisposable {
     return found;
   }
 
-  /** The network's addresses that stand in the owner's sandbox. */
+  /** The network's addresses in the owner's sandbox. */
   addresses(owner: Owner, network: PodNetwork): readonly Cidr[] {
     const host = findHostLink(this.#socket, owner);
     const standing = host === undefined ? [] : (peerAddresses(this.#socket, host) ?? []);
@@ -65,7 +65,7 @@ export class PodPairs implements AsyncDisposable {
 
   /**
    * Compares an owner's pair with `prevResult`.
-   * @param compareHost sees to the host's end
+   * @param compareHost compares the host end
    * @throws {CniError} code 103 naming the first difference
    */
   check(owner: Owner, netns: string, prevResult: CniResult, compareHost: (host: Link) => void): void {
@@ -82,7 +82,7 @@ export class PodPairs implements AsyncDisposable {
     comparePodEnd(pod, owner.ifname, host, prevResult);
   }
 
-  /** Takes an owner's pair out of service, and has it deleted behind the caller's back. Answers the host's end, if there was one. */
+  /** Takes an owner's pair out of service and deletes it in the background. Answers the host end, if there was one. */
   takeOutOfService(owner: Owner): Link | undefined {
     const link = findHostLink(this.#socket, owner);
     if (link === undefined) return undefined;
@@ -92,7 +92,7 @@ export class PodPairs implements AsyncDisposable {
   }
 
   /**
-   * Takes what a killed agent was about to make out of service: pairs without owner.
+   * Takes unfinished pairs of a killed agent, which have no owner, out of service.
    * @param bridges indexes of ours
    */
   removeHalfMade(bridges: readonly number[]): void {
@@ -102,7 +102,7 @@ export class PodPairs implements AsyncDisposable {
     }
   }
 
-  /** All that was retired is gone then. */
+  /** Waits until everything that was taken out of service is deleted. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#resources.disposed) return;
     await this.tools.sweeper.sweep();

@@ -50,11 +50,11 @@ const hooks = new Map([
 ] as const);
 
 /**
- * The node sends nothing to addresses of its pods' subnets that no pod has: it would have to ask for each of them, and a
- * pod or anybody else who names many would fill its table of neighbours. Who sent it is told, as when nobody had answered.
+ * Rejects packets to addresses of the pods' subnets that no pod has: the node would have to resolve each of them, so a
+ * sender that names many could fill its neighbour table. The sender gets the same error as without an answer.
  *
- * It lies in the table of the masquerade rules, which an earlier release makes anew at its start: that one would not say
- * which pods there are.
+ * The rules lie in the table of the masquerade rules, which an earlier release recreates at its start: it does not
+ * maintain the set of pods.
  */
 export function absentRuleset(network: Routed): { readonly ruleset: Ruleset; readonly sets: AbsentSets } {
   const table: Table = { family: "inet", name: packetTable(network) };
@@ -77,7 +77,7 @@ function toNobody(bridge: string, subnet: Cidr): readonly Expression[] {
   const mask = ipOf(subnet.ip.family, ((1n << BigInt(subnet.prefix)) - 1n) << BigInt(bits - subnet.prefix));
   const name = new Uint8Array(outputInterfaceName.bytes);
   new TextEncoder().encodeInto(bridge, name);
-  // Everybody has the address that broadcasts go to.
+  // The broadcast address belongs to every host.
   const notToAll = subnet.ip.family === 4 ? compare(destination, "neq", ipBytes(lastOf(subnet))) : [];
   return [
     ...compare(networkFamily, "eq", Uint8Array.of(number)),
@@ -96,30 +96,33 @@ interface PresentPod {
   readonly ips: readonly Ip[];
 }
 
-/** Which addresses of its subnets the node's kernel sends to: those that a pod has. */
+/** Maintains the set of addresses that a pod has, to which the node's kernel may send. */
 export class PresentPods {
   readonly #socket: NetlinkSocket;
   readonly #absent: ReturnType<typeof absentRuleset>;
   /** By their owners' keys. */
   readonly #pods = new Map<string, readonly Ip[]>();
 
-  /** @param socket for packet filters. Keep it: to close one waits for what it has deleted. */
+  /** @param socket for packet filters. Kept open, since closing it waits for its deletions. */
   constructor(socket: NetlinkSocket, network: Routed) {
     this.#socket = socket;
     this.#absent = absentRuleset(network);
   }
 
-  /** Pods that stand already: the kernel hears of all of them at once, with `install`, as one alone would cut the others off. */
+  /**
+   * Existing pods. They are written all at once by `install`, because a set with only one of them would cut the others
+   * off.
+   */
   restore(pods: Iterable<PresentPod>): void {
     for (const { owner, ips } of pods) this.#pods.set(ownerKey(owner), ips);
   }
 
-  /** Puts rules and addresses there, and takes out those that nobody has. @throws {NetlinkError} */
+  /** Installs rules and addresses, and removes addresses that no pod has. @throws {NetlinkError} */
   install(): void {
     installRuleset(this.#socket, this.#absent.ruleset, this.#all());
   }
 
-  /** Before somebody is to reach the pod. Rules that somebody has taken away come back. @throws {NetlinkError} */
+  /** To be called before the pod can be reached. Deleted rules are installed again. @throws {NetlinkError} */
   admit({ owner, ips }: PresentPod): void {
     const key = ownerKey(owner);
     const before = this.#pods.get(key) ?? [];
@@ -133,7 +136,7 @@ export class PresentPods {
     this.#take(before);
   }
 
-  /** Once nobody is to reach the pod any more. @throws {NetlinkError} */
+  /** To be called once the pod need not be reached any more. @throws {NetlinkError} */
   dismiss(owner: Owner): void {
     const key = ownerKey(owner);
     const before = this.#pods.get(key) ?? [];
@@ -146,7 +149,7 @@ export class PresentPods {
     return missingFromRuleset(this.#socket, this.#absent.ruleset, this.#all());
   }
 
-  /** Those that are nobody's now: an address may have a successor already. */
+  /** Only addresses that no other pod has, since an address may have a new pod already. */
   #take(ips: readonly Ip[]): void {
     if (ips.length === 0) return;
     const others = [...this.#pods.values()].flat();

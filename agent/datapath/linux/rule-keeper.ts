@@ -18,11 +18,14 @@ import { elementName, putElements, standingElements, takeElements, unlessMissing
 const stand = " packet rules stand in the table ";
 const ofPods = "packet rules about pods";
 
-/** `0 of 2 packet rules stand in the table "pipette-pipette0"`: by the agent as by who looks from outside. */
+/** `0 of 2 packet rules stand in the table "pipette-pipette0"`: used by the agent and by the doctor. */
 export const rulesProblem = (found: number, wanted: number, table: string): string =>
   `${found} of ${wanted}${stand}"${table}"`;
 
-/** Of those that look into sets of pods, whose elements the agent alone knows. @param elements how many are missing; absent: rules are */
+/**
+ * The problem text for rules with sets of pods, whose elements only the agent knows.
+ * @param elements how many are missing; absent: rules are
+ */
 const podRulesProblem = (table: string, elements?: number): string =>
   elements === undefined
     ? `the ${ofPods} are not all there in the table "${table}"`
@@ -30,11 +33,11 @@ const podRulesProblem = (table: string, elements?: number): string =>
 
 export const isRulesProblem = (sentence: string): boolean => sentence.includes(stand) || sentence.includes(ofPods);
 
-/** Packet rules that stay as they are, and sets that they look into, whose elements come and go. */
+/** Constant packet rules, and the sets that they use, whose elements change with pods. */
 export interface Ruleset {
   readonly table: Table;
   readonly sets: readonly PacketSet[];
-  /** Chains that packets come to by themselves; to the others rules lead. */
+  /** Base chains with their hooks; the other chains are reached by rules. */
   readonly hooks: ReadonlyMap<string, Hook>;
   readonly rules: readonly Rule[];
 }
@@ -42,9 +45,9 @@ export interface Ruleset {
 const chainsOf = ({ rules }: Ruleset): readonly string[] => [...new Set(rules.map(({ chain }) => chain))];
 
 /**
- * Makes all of a ruleset be there, with these elements and no others; what else is in its table stays. Rules are
- * replaced in one transaction, after the elements that are new and before those that go: nobody's packets are dropped in
- * between, and nobody's let through.
+ * Installs a ruleset with exactly these elements; the rest of its table stays. Rules are replaced in one transaction,
+ * after new elements were added and before old ones are removed, so that no packet is wrongly dropped or accepted in
+ * between.
  * @param socket for packet filters
  * @throws {NetlinkError}
  */
@@ -58,7 +61,7 @@ export function installRuleset(socket: NetlinkSocket, ruleset: Ruleset, wanted: 
   ]);
   const standing = new Map(standingElements(socket, sets).map((element) => [elementName(element), element]));
   const lacking = wanted.filter((element) => !standing.delete(elementName(element)));
-  // Set by set, so that the last one may say that what the others have about a pod is complete.
+  // Set by set, because the last one marks that the others are complete for a pod.
   for (const set of sets)
     putElements(
       socket,
@@ -69,7 +72,7 @@ export function installRuleset(socket: NetlinkSocket, ruleset: Ruleset, wanted: 
 }
 
 /**
- * What is not as `installRuleset` left it, in sentences. Rules are counted: this is asked again and again.
+ * What is not as `installRuleset` left it, in sentences. Rules are only counted, because this is checked often.
  * @throws {NetlinkError}
  */
 export function missingFromRuleset(
@@ -81,7 +84,7 @@ export function missingFromRuleset(
   const { family, name } = table;
   const uses = (chain: string): number =>
     unlessMissing(0, () => socket.get(askForChain(name, chain, family), readRuleCount));
-  // The kernel counts the rules of a chain together with those that lead to it.
+  // The kernel's use count of a chain includes the rules that jump to it.
   const usesOf = (name: string): number =>
     rules.filter(({ chain }) => chain === name).length + rules.filter(({ leadsTo }) => leadsTo === name).length;
   if (chainsOf(ruleset).some((chain) => uses(chain) !== usesOf(chain))) return [podRulesProblem(`${family} ${name}`)];

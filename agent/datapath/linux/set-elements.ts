@@ -20,8 +20,8 @@ const maxPerRequest = 200;
 export const elementName = ({ set, key }: Element): string => `${set.table.family} ${set.name} ${key.toHex()}`;
 
 /**
- * Puts elements into sets of whatever tables, in the order of these sets: all or none, up to some 200 of them. Those
- * that are there stay. ENOENT: one of the sets is not there.
+ * Adds elements to sets of any tables, in the order of these sets; up to 200 of them all or none. Existing ones stay.
+ * ENOENT: one of the sets is missing.
  * @param socket for packet filters. Keep it: to close one waits for what it has deleted.
  * @throws {NetlinkError}
  */
@@ -29,13 +29,13 @@ export function putElements(socket: NetlinkSocket, elements: readonly Element[])
   inRequests(socket, elements, addElements);
 }
 
-/** Takes elements out of their sets. Those that are gone, with or without their sets, are no error. @throws {NetlinkError} */
+/** Removes elements from their sets. Missing ones, with or without their sets, are no error. @throws {NetlinkError} */
 export function takeElements(socket: NetlinkSocket, elements: readonly Element[]): void {
   try {
     inRequests(socket, elements, deleteElements);
   } catch (caught) {
     if (!isErrno(caught, Errno.ENOENT)) throw caught;
-    // The kernel takes none of a transaction out where one is missing.
+    // The kernel refuses a whole transaction if one element is missing.
     const missing = new Set(lackingElements(socket, elements));
     for (const element of elements) if (!missing.has(element)) socket.transact([deleteElements([element])]);
   }
@@ -45,7 +45,7 @@ export function takeElements(socket: NetlinkSocket, elements: readonly Element[]
 export const lackingElements = (socket: NetlinkSocket, elements: readonly Element[]): readonly Element[] =>
   elements.filter((element) => !unlessMissing(false, () => socket.get(askForElement(element), () => true)));
 
-/** All of some sets, none of one that is not there. @throws {NetlinkError} */
+/** All elements of some sets; none of a missing set. @throws {NetlinkError} */
 export const standingElements = (socket: NetlinkSocket, sets: readonly PacketSet[]): readonly Element[] =>
   sets.flatMap((set) => {
     const keys = unlessMissing([], () => socket.dump(listElements(set), readElementKeys));

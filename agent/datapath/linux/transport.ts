@@ -4,8 +4,8 @@ import { findLink } from "./host-links.ts";
 import { defaultMtu } from "./plan.ts";
 
 /**
- * Bytes that the interface takes by which the node reaches the others: the uplink, else the one that has the node's
- * address. Ethernet's own where there is neither.
+ * MTU of the interface by which the node reaches other nodes: the uplink, else the one with the node's address, else
+ * Ethernet's default.
  */
 export function transportMtu(
   socket: NetlinkSocket,

@@ -10,10 +10,10 @@ interface WatchNodeOptions extends Omit<KernelChangesOptions, "onChange"> {
   readonly logger: Logger;
 }
 
-/** For as long something may be amiss that nobody has said: what is said is looked at within a second. */
+/** The interval of a check without a notice; a notice of the kernel is followed by a check within a second. */
 const everyMs = 60_000;
 
-/** Looks at the node's own network when the kernel says that something has changed, and every minute. */
+/** Checks the node's own network when the kernel reports a change, and every minute. */
 export function watchNode(options: WatchNodeOptions): AsyncDisposable {
   const { look, logger } = options;
   const reconcile = async (): Promise<undefined> => void (await look());
@@ -34,29 +34,29 @@ interface KernelChangesOptions {
   readonly tables: readonly string[];
   /** Whether an interface is a pod's port on a bridge of ours. */
   isPort(index: number): boolean;
-  /** Somebody may have taken something away. */
+  /** Called when somebody may have deleted something of ours. */
   onChange(): void;
   readonly logger: Logger;
 }
 
-/** The kernel keeps what it says until then: one look at it costs some microseconds. */
+/** The kernel queues its messages until then; reading them costs some microseconds. */
 const pollMs = 250;
 
 /**
- * Hears what the kernel says of this node's own interfaces, addresses, routes, forwarding and packet rules, and gives a
- * hint where it was somebody else who took something away. Pods' namespaces are not heard.
+ * Follows the kernel's messages about this node's own interfaces, addresses, routes, forwarding and packet rules, and
+ * reports changes that may be deletions by others. Pods' namespaces are not followed.
  *
- * It reads the sockets from time to time, in place of being woken by each message: a pod that comes and goes makes some
- * twenty. Where so much happens that the kernel has no room for it, that is a hint.
+ * It polls the sockets instead of being woken by each message, since a pod causes some twenty. An overflow of the
+ * kernel's queue counts as a change.
  */
 class KernelChanges implements Disposable {
   readonly #options: KernelChangesOptions;
   readonly #resources = new DisposableStack();
-  /** Interfaces that are down: the routes over one that comes up again have gone. */
+  /** Interfaces that are down, because one that comes up again has lost its routes. */
   readonly #down = new Set<number>();
   #saidWhy = false;
 
-  /** @throws {NetlinkError} where the kernel does not let it listen */
+  /** @throws {NetlinkError} if the kernel refuses the subscription */
   constructor(options: KernelChangesOptions) {
     const { kernel } = options;
     this.#options = options;
@@ -80,12 +80,12 @@ class KernelChanges implements Disposable {
       const missed = socket.drain((message) => {
         if (kernel.isOwn(message)) return;
         const change = readChange(message);
-        // Each is looked at: what is down has to be known.
+        // All messages are read, to know which interfaces are down.
         if (change !== undefined && this.#matters(change)) matters = true;
       });
       if (missed || matters) onChange();
     } catch (caught) {
-      // What is looked at every now and then is seen all the same.
+      // The periodic check still finds changes.
       if (!this.#saidWhy) logger.error("changes on the node are not heard at once", { error: reasonOf(caught) });
       this.#saidWhy = true;
     }

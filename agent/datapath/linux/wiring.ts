@@ -34,7 +34,7 @@ export interface WiringTools {
   readonly logger: Logger;
 }
 
-/** Makes one attachment be as its plan says, whatever an earlier call left of it, and answers the result. */
+/** Makes one attachment as planned, whatever an earlier call left of it, and answers the result. */
 export async function wire(
   tools: WiringTools,
   plan: Plan,
@@ -45,7 +45,7 @@ export async function wire(
   if (named !== undefined) return complete(tools, plan, namespace, named, side);
   let made = await create(tools, plan, namespace, side);
   if (made === undefined) {
-    // Somebody's, or ours without the second name that it should be found by.
+    // An interface of somebody else, or ours without its second name.
     const unnamed = await reusable(tools, plan, namespace, side, findHostLink(tools.socket, plan.owner));
     if (unnamed !== undefined) return complete(tools, plan, namespace, unnamed, side);
     made = await create(tools, plan, namespace, side);
@@ -54,7 +54,7 @@ export async function wire(
   return finish(tools, plan, namespace, made, side);
 }
 
-/** Names the new pair and sets up both ends; a refusal takes the pair away again. */
+/** Names the new pair and sets up both ends; on failure the pair is deleted again. */
 async function finish(
   tools: WiringTools,
   plan: Plan,
@@ -65,8 +65,11 @@ async function finish(
   try {
     isolateHostEnd(made.name);
     runAll(tools.socket, [
-      // Before the group: what stands in one has all that its members have.
-      ...(side.group === linkGroup.onSwitch ? [setIpv4Options(made.name, made.index, { hearsNobody: true })] : []),
+      // Before the group is set, so that every member of the group has these settings.
+      setIpv4Options(made.name, made.index, {
+        acceptRedirects: false,
+        ...(side.group === linkGroup.onSwitch ? { hearsNobody: true } : {}),
+      }),
       setLink(made.name, made.index, { alias: plan.alias, group: side.group }),
       addAltName(made.name, made.index, plan.altName),
     ]);
@@ -79,7 +82,10 @@ async function finish(
   }
 }
 
-/** What stands for this owner and can be kept. A pair into another namespace, or with an address that IPAM has given away since, is removed. */
+/**
+ * The owner's existing pair, if it can be kept. A pair into another namespace, or with an address that IPAM has given
+ * to another pod since, is removed.
+ */
 async function reusable(
   tools: WiringTools,
   plan: Plan,
@@ -122,8 +128,8 @@ async function remove({ socket, sweeper }: WiringTools, plan: Plan, side: HostPo
 }
 
 /**
- * Both ends, the host's still without a name tag: it is in the group of those that arrive, so that the next
- * start removes it if this process ends here.
+ * Creates both ends, the host end without an alias and in the group of unfinished ones, so that the next start removes
+ * it if this process is killed here.
  * @returns `undefined` where one of the two names is taken
  */
 async function create(
@@ -143,7 +149,7 @@ async function create(
     if (isErrno(refusal, Errno.EEXIST)) return true;
     throw refusal;
   };
-  // An interface that is leaving keeps its name until it is swept, on the node and in the sandbox.
+  // An interface that is being deleted keeps its name until then, on the node and in the sandbox.
   if (taken()) {
     await tools.sweeper.sweep();
     if (taken()) return undefined;
@@ -165,7 +171,7 @@ function nameTaken({ socket, kernel }: WiringTools, plan: Plan, namespace: Netwo
   );
 }
 
-/** Puts right what a killed call, or somebody else, left wrong with a pair that stands. */
+/** Repairs an existing pair after a killed call, or after changes by others. */
 function complete(
   tools: WiringTools,
   plan: Plan,
@@ -202,7 +208,7 @@ async function configure(
     if (!side.finishesChecksums) pod.sendWholeChecksums(ifname);
     pod.configure(before, plan);
   } finally {
-    // Whatever this comes to, nothing goes on behind the caller's back.
+    // Awaited also on failure, so that nothing continues in the background.
     if (connecting !== undefined) await connecting;
   }
   openPort(socket, plan, side, host);
@@ -223,7 +229,7 @@ async function configure(
   );
 }
 
-/** Makes a host's end a port that is up, and through which nothing comes that is not the pod's. */
+/** Makes a host end a port that is up and lets only the pod's own frames in. */
 function attachPort(socket: NetlinkSocket, plan: Plan, side: HostPort, host: Link, podMac: string): void {
   const { name, index, master, up } = host;
   side.guard?.admit(host, plan, podMac);
@@ -235,13 +241,13 @@ function attachPort(socket: NetlinkSocket, plan: Plan, side: HostPort, host: Lin
 }
 
 /**
- * Lets frames through from now on, so that the announcement that follows is not lost, and makes the node itself
- * forget under which hardware addresses it knew these addresses, entries that somebody made by hand included.
+ * Opens the port, so that the following announcement is not lost, and deletes the node's neighbour entries of these
+ * addresses, also static ones.
  */
 function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostPort, host: Link): void {
   socket.settleCarrier(host.name);
   const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
-  // ENOENT: it knew none.
+  // ENOENT: there was no entry.
   const refusal = socket.batch(messages).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
   if (refusal?.errno === Errno.ENODEV)
     throw new CniError(

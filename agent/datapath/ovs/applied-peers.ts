@@ -6,14 +6,13 @@ import { peerFlows } from "./pipeline/mod.ts";
 import { AppliedRecord } from "./program/applied-record.ts";
 import { isRefusedFlowSet, type SwitchProgram } from "./program/flow-set.ts";
 
-/** What the switch's program has of other nodes, so that it is given only changes. */
+/** Records which other nodes the switch's program has, so that only changes are passed on. */
 export class AppliedPeers {
   readonly #record = new AppliedRecord<ClusterNode>();
 
   /**
-   * Gives the program what it does not have of these nodes yet, each by itself: one whose flows are refused, such as one
-   * with the address of another, costs the others nothing, and is given again the next time. Those that have gone make
-   * room first.
+   * Passes changed nodes to the program, each separately: one whose flows are refused, for example because of a
+   * duplicate address, does not affect the others and is tried again next time. Removed nodes come first.
    * @returns whether anything had changed
    * @throws {CniError} 11, 102: the first refusal, once all are applied
    */
@@ -34,7 +33,7 @@ export class AppliedPeers {
     return outcomes.length > 0;
   }
 
-  /** The program is to be given everything again. */
+  /** Everything has to be passed to the program again. */
   markDirty(): void {
     this.#record.markDirty();
   }
@@ -44,7 +43,7 @@ export class AppliedPeers {
     return this.#record.refusals;
   }
 
-  /** It stays dirty, and so is tried again, until the program has taken it away. */
+  /** It stays dirty, and is tried again, until the program has removed it. */
   async #remove(program: SwitchProgram, key: string): Promise<void> {
     await this.#attempt(key, () => program.set(new Map([[key, undefined]])));
     this.#record.delete(key);
@@ -64,14 +63,14 @@ export class AppliedPeers {
     } catch (caught) {
       this.#record.markDirty([key]);
       if (isRefusedFlowSet(caught)) this.#record.refuse(key, caught.message);
-      // An earlier refusal need not hold any more.
+      // An earlier refusal may no longer apply.
       else this.#record.clearRefusals([key]);
       throw caught;
     }
   }
 }
 
-/** As far as flows are made of it. */
+/** Compares only what flows depend on. */
 const isSame = (a: ClusterNode, b: ClusterNode): boolean =>
   a.mac === b.mac &&
   a.addresses.length === b.addresses.length &&

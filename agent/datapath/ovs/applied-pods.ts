@@ -5,14 +5,14 @@ import { podFlows } from "./pipeline/mod.ts";
 import { AppliedRecord } from "./program/applied-record.ts";
 import type { FlowSet, FlowSetChanges } from "./program/flow-set.ts";
 
-/** What the flows of a pod are made of. */
+/** The data that a pod's flows depend on. */
 export type PodOnSwitch = Parameters<typeof podFlows>[1];
 
-/** What the switch's program has of pods, by their owners' keys, so that it is given only changes. */
+/** Records which pods the switch's program has, by owner, so that only changes are passed on. */
 export class AppliedPods {
   readonly #record = new AppliedRecord<PodOnSwitch>();
 
-  /** The flow sets of those that are others than applied; they are taken for applied from now on. */
+  /** The flow sets of changed pods, which count as applied from now on. */
   changed(context: PipelineContext, pods: Iterable<readonly [string, PodOnSwitch]>): FlowSetChanges {
     const changes = new Map<string, FlowSet | undefined>();
     for (const [owner, pod] of pods) {
@@ -25,23 +25,23 @@ export class AppliedPods {
     return changes;
   }
 
-  /** What takes these away, as far as they were applied. */
+  /** The changes that remove these pods, if they were applied. */
   removed(owners: readonly string[]): FlowSetChanges {
     const keys = owners.map(podKey).filter((key) => this.#record.delete(key));
     return new Map(keys.map((key) => [key, undefined]));
   }
 
-  /** The program has taken what was changed of these. */
+  /** The program has accepted the changes of these pods. */
   confirm(owners: readonly string[]): void {
     this.#record.clearRefusals(owners.map(podKey));
   }
 
-  /** These may have come to nothing: they are given again. @param changes absent: all */
+  /** These changes may have failed and have to be passed on again. @param changes absent: all */
   markDirty(changes?: FlowSetChanges): void {
     this.#record.markDirty(changes?.keys());
   }
 
-  /** The switch does not take this one. */
+  /** The switch refuses this pod. */
   refuse(owner: string, why: string): void {
     this.#record.refuse(podKey(owner), why);
   }
@@ -52,8 +52,8 @@ export class AppliedPods {
   }
 
   /**
-   * Those whose port number is another's now, since the switch numbers ports anew where its database was lost. Their
-   * flows go with the same change, and are given again once the number that they have now is known.
+   * Pods whose port number belongs to another pod now, because the switch renumbers ports after its database was lost.
+   * Their flows are removed with the same change, and added again once their new number is known.
    */
   #overtaken(changes: FlowSetChanges): readonly string[] {
     const applied = [...this.#record.entries()];

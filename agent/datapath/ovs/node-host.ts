@@ -8,15 +8,15 @@ import type { OvsNodeOptions } from "./options.ts";
 import type { PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 
-/** What the overlay needs of the node's own network: the gateway, routes, the addresses that an uplink brings along. */
+/** The node's own network for the overlay: the gateway, routes, and an uplink's addresses. */
 export class NodeHost {
   readonly #options: OvsNodeOptions;
   readonly #db: SwitchDatabase;
-  /** The gateway's device at the last set-up: another one has no addresses and no routes. */
+  /** The gateway's device at the last set-up; a new device has no addresses and routes. */
   #device: number | undefined;
-  /** The last set-up has failed or is under way, or somebody may have changed something since. */
+  /** The last set-up has failed or is running, or somebody may have changed something since. */
   #isStale = false;
-  /** Tried again with the next set-up. */
+  /** Refused routes, which the next set-up tries again. */
   #refusedRoutes: readonly RefusedRoute[] = [];
 
   constructor(options: OvsNodeOptions, db: SwitchDatabase) {
@@ -33,12 +33,12 @@ export class NodeHost {
     return this.#isStale;
   }
 
-  /** Since the last set-up. */
+  /** Whether the gateway's device has been replaced since the last set-up. */
   get hasOtherGateway(): boolean {
     return this.#gatewayDevice() !== this.#device;
   }
 
-  /** It is set up again at the next reconciliation. */
+  /** The next reconciliation sets it up again. */
   markStale(): void {
     this.#isStale = true;
   }
@@ -55,32 +55,33 @@ export class NodeHost {
     await host.useGateway(gatewayOf(this.#options));
     this.#refusedRoutes = await host.setRoutes(nodeRoutes(this.#options, context, nodes, pods));
     this.#device = device;
-    // One that is refused now, as with its interface down, may be taken later.
+    // A refused route, for example because its interface is down, may succeed later.
     this.#isStale = this.#refusedRoutes.length > 0;
   }
 
-  /** The node's own addresses, which its uplink brings to the bridge. @throws {CniError} */
+  /** Moves the uplink's addresses to the bridge. @throws {CniError} */
   async keepAddresses(): Promise<void> {
     const { uplink, bridge, host } = this.#options;
     if (uplink !== undefined) await host.keepAddresses(uplink, bridge);
   }
 
-  /** A switch in user space reads these beside the node, which has its own addresses elsewhere. @throws {CniError} */
+  /** Isolates the interfaces of a user space switch from the node's kernel. @throws {CniError} */
   async leaveToSwitch(): Promise<void> {
     const { kind, host } = this.#options;
     if (kind === "netdev") await host.leaveToSwitch(readInUserSpace(this.#db.view));
   }
 
   /**
-   * Takes away the port of a gateway whose device somebody has deleted, so that it is made anew: the switch goes on as if
-   * the device were there. @throws {OvsdbError | CniError}
+   * Removes the port of a gateway whose device was deleted, so that it is created again, because the switch does not
+   * notice the deletion.
+   * @throws {OvsdbError | CniError}
    */
   async dropLostGateway(): Promise<void> {
     const { host, bridge, gateway } = this.#options;
     if (!(await host.hasInterface(gateway))) await dropNodePort(this.#db, bridge, gateway);
   }
 
-  /** The gateway is set up as if it were another. */
+  /** Forces a new set-up of the gateway. */
   forgetGateway(): void {
     this.#device = undefined;
   }

@@ -32,27 +32,27 @@ function routeTo(
   if (context.mode === "networkPolicyOnly") return undefined;
   const way = wayTo(context, node, dst);
   if (way === undefined) return undefined;
-  // ARP for the other's gateway is answered by the switch; for IPv6 it is declared.
+  // The switch answers ARP for the other node's gateway; for IPv6 the neighbour is static.
   const mac = dst.ip.family === 6 ? { mac: virtualMac } : {};
   if (way.t === "tunnel") return { dst, via: gatewayIn(dst), by: "gateway", ...mac };
   const via = addressOnLink(context.nodeAddresses, node, dst.ip.family);
-  // Behind a router: the underlay knows the way, or nobody does.
+  // Behind a router: the underlay has to have a route.
   return via === undefined ? undefined : { dst, via, by: "transport" };
 }
 
-/** Where pods have no subnet that would lead to the gateway, one by one: who asks for a pod there is answered. */
+/** Routes to single pods, for nodes without a subnet of their own; the switch answers ARP for pods on the gateway. */
 const podRoutes = (pods: Iterable<PodPort>): NodeRoute[] =>
   [...pods].flatMap(({ ips }) =>
     ips.map((ip) => ({ dst: { ip, prefix: bitsOf(ip.family) }, via: ip, by: "gateway" }) as const),
   );
 
-/** The virtual host behind which all services are for the node, of each family that they have. */
+/** The virtual host through which the node reaches all services, in each of their families. */
 export const virtualHosts = (cidrs: readonly Cidr[]): Ip[] =>
   [...new Set(cidrs.map(({ ip }) => ip.family))].map(virtualAddress);
 
 /**
- * How the node itself reaches services: by way of one virtual host behind the gateway port, whose MAC is declared. It
- * also stands for the node where that talks to itself through a service, so answers have to find it.
+ * The node's own routes to services: through a virtual host behind the gateway port with a static MAC. Its address is
+ * also the source when the node reaches itself through a service, so replies need a route to it.
  */
 export function serviceRoutes(cidrs: readonly Cidr[]): NodeRoute[] {
   const hosts = virtualHosts(cidrs).map((ip) => ({ ip, prefix: bitsOf(ip.family) }));

@@ -19,9 +19,9 @@ export const gatewayOf = ({ gateway, bridge, podSubnets, mode, mtu }: OvsNodeOpt
 });
 
 /**
- * The node's own part of the switch: bridge, gateway, tunnel and uplink, as the options have them. Repeatable: what
- * stands as it should is only looked at.
- * @returns what the flows of the node are made of
+ * The node's own part of the switch: bridge, gateway, tunnel and uplink, as the options have them. Repeatable: what is
+ * right is not changed.
+ * @returns the context of the node's flows
  * @throws {OvsdbError | CniError}
  */
 export async function setUpNode(
@@ -39,7 +39,7 @@ export async function setUpNode(
     ...(isTunnelled ? [tunnelPort(tunnel, second === undefined ? only?.ip : undefined)] : []),
     ...(uplink === undefined ? [] : [uplinkPort(uplink)]),
   ];
-  // Its addresses would be cut off with it.
+  // The bridge must not be removed while it has the node's addresses.
   const former = uplinkOf(db.view, bridge);
   if (former !== undefined && former !== uplink) await host.moveAddresses(bridge, former);
   const mac = uplinkMac === undefined ? {} : { mac: uplinkMac };
@@ -50,7 +50,7 @@ export async function setUpNode(
     gateway: {
       ofport: await ofportOf(gateway.name),
       mac: gateway.mac,
-      // Where another plugin routes, the gateway has none of its own and passes for the node.
+      // If another plugin routes, the gateway has no address of its own and uses the node's.
       addresses: (mode === "networkPolicyOnly" ? nodeAddresses : gateway.addresses).map(({ ip }) => ip),
     },
     ...(isTunnelled ? { tunnel: { ...tunnel, ofport: await ofportOf(tunnel.name) } } : {}),
@@ -64,7 +64,7 @@ export async function setUpNode(
   };
 }
 
-/** Whether flows are made of the same: the numbers of ports can change. */
+/** Whether the flows would be the same; port numbers can change. */
 export const isSameContext = (a: PipelineContext, b: PipelineContext): boolean => textOf(a) === textOf(b);
 
 const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets, metered }: PipelineContext): string =>

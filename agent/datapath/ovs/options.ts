@@ -12,7 +12,7 @@ import type { HostNetwork } from "./overlay-node.ts";
 import type { ServiceSource } from "./services/service.ts";
 import { openServiceFile } from "./services/service-file.ts";
 
-/** What both systems' parts of the switch are made of. */
+/** Options of the switch on both systems. */
 interface SwitchOptions {
   /** As `parseAddress` of `agent/protocols/ovsdb` takes it. */
   readonly database: string;
@@ -30,7 +30,7 @@ interface SwitchOptions {
   readonly nodeName: string;
   readonly podSubnets: readonly Cidr[];
   readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
-  /** Ends with the node that it is given to. */
+  /** Disposed of together with the node. */
   readonly services: ServiceSource | undefined;
   /** The node's route to services. */
   readonly serviceCidrs: readonly Cidr[];
@@ -39,7 +39,7 @@ interface SwitchOptions {
   readonly logger: Logger;
 }
 
-/** Of the part that knows nothing of pods' interfaces, the same on both systems. */
+/** Options of the system-independent part, which does not deal with pods' interfaces. */
 export interface OvsNodeOptions extends SwitchOptions {
   /** With the length of their network's prefix; one per family at most. */
   readonly nodeAddresses: readonly Cidr[];
@@ -52,7 +52,7 @@ export interface OvsNodeOptions extends SwitchOptions {
 export interface OvsDataPathOptions extends SwitchOptions {
   /** `name` of the network configuration. */
   readonly network: string;
-  /** Where the data path may note what it could not find again. */
+  /** Where the data path stores what it could not read back from the system. */
   readonly dataDir: string;
   /** With the length of their network's prefix; one per family at most. */
   readonly nodeAddresses: readonly Cidr[];
@@ -61,7 +61,7 @@ export interface OvsDataPathOptions extends SwitchOptions {
   readonly masquerade: boolean;
   /** Which pod an attachment is of, where the database of the switch no longer says so. */
   podOf(owner: Owner): Pod | undefined;
-  /** Where pods go under their own address; `undefined`: to the peers' subnets. */
+  /** The networks that pods reach under their own address; `undefined`: the peers' subnets. */
   readonly clusterSubnets: readonly Cidr[] | undefined;
 }
 

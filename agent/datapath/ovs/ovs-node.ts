@@ -26,19 +26,18 @@ import { TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
 
 /** How long a pod's ADD waits for a database that cannot be reached: short, so that the runtime tries again soon. */
 const databaseMs = 3_000;
-/** How long each part of what is degraded may take: the other parts are answered all the same. */
+/** How long each part of `degraded` may take; a slow part does not hold up the others. */
 const lookMs = 2_000;
 
-/** What there is once the node has been started. */
+/** The parts that exist once the node has been started. */
 interface Running {
   readonly context: PipelineContext;
   readonly program: OpenFlowProgram;
 }
 
 /**
- * The node's part of the overlay. What should be is in memory: peers, services and projects as their sources have them,
- * pods as they come and go. `#reconcile` brings database, switch and host to that whenever one of them has changed, was
- * away, or has refused something.
+ * The node's part of the overlay. The wanted state is in memory: peers, services, projects and pods. `#reconcile`
+ * applies it to database, switch and host whenever one of them has changed, was away, or has refused something.
  */
 export class OvsNode implements OverlayNode {
   readonly #options: OvsNodeOptions;
@@ -55,7 +54,7 @@ export class OvsNode implements OverlayNode {
   readonly #flowCache: FlowCache | undefined;
   #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
-  /** From the end of the first start on: until then flows of earlier agents are there, and are no drift. */
+  /** Exists after the first start, because until then flows of earlier agents are no drift. */
   #driftLoop: ReconcileLoop | undefined;
 
   /** Begins to connect. @throws {OvsdbError} for the database's address */
@@ -98,12 +97,12 @@ export class OvsNode implements OverlayNode {
     });
   }
 
-  /** The pods whose ports it sees to by itself. */
+  /** The pods whose ports it maintains. */
   get wantedPods(): Iterable<PodPort> {
     return this.#ports.wanted;
   }
 
-  /** Whether it sees to this pod's port by itself. */
+  /** Whether it maintains this pod's port. */
   hasPod(owner: Owner): boolean {
     return this.#ports.isWanted(owner);
   }
@@ -121,7 +120,7 @@ export class OvsNode implements OverlayNode {
     if (!isGone || this.#host.isStale) this.#reconciling.trigger();
   }
 
-  /** Somebody may have changed the node's own network: the gateway, routes. */
+  /** Checks the node's own network (gateway, routes), which somebody may have changed. */
   checkHost(): void {
     this.#host.markStale();
     this.#reconciling.trigger();
@@ -209,13 +208,13 @@ export class OvsNode implements OverlayNode {
       const reconciler = this.#resources.use(
         new ServiceReconciler({ source: services, program, context, cidrs, management, logger }),
       );
-      // Those of before stay until then.
+      // The services of an earlier start stay until then.
       await reconciler.initialSync();
     }
     await program.finishRound();
     this.#flowCache?.purge();
     const look = async (): Promise<readonly string[]> => {
-      // The flows are repaired all the same; the reconciliation says what is wrong with the addresses.
+      // The flows are repaired anyway; the reconciliation reports a failure.
       await this.#host.keepAddresses().catch(() => this.#reconciling.trigger());
       return this.#repairFlows(program);
     };
@@ -223,10 +222,10 @@ export class OvsNode implements OverlayNode {
     this.#follow();
   }
 
-  /** Everything is looked at, the host's side too. */
+  /** Checks everything, the host's side too. */
   async #restart(): Promise<void> {
     await this.#db.ready(databaseMs);
-    // Without a switch it is still to be made.
+    // Without a connected switch the gateway does not exist yet.
     if (this.#running?.program.status.connected) await this.#host.dropLostGateway();
     this.#host.forgetGateway();
     await this.#reconciling.run();
@@ -256,7 +255,7 @@ export class OvsNode implements OverlayNode {
     this.#resources.use(this.#db.onState(trigger));
   }
 
-  /** @returns what is refused of other nodes, which holds nothing up */
+  /** @returns what was refused of other nodes, which does not stop the rest */
   async #reconcile(): Promise<string | undefined> {
     if (this.#running === undefined || this.#db.state.t !== "ready") return undefined;
     const { program } = this.#running;
@@ -264,7 +263,7 @@ export class OvsNode implements OverlayNode {
     const [kept] = await Promise.allSettled([this.#host.keepAddresses()]);
     await this.#host.leaveToSwitch();
     if (!isSameContext(context, this.#running.context)) {
-      // Where the switch refuses, the context is not taken over, and so is tried again.
+      // If the switch refuses, the context stays unapplied and is tried again.
       await program.set(new Map([[baseKey, baseFlowSet(context)]]));
       this.#running = { context, program };
       this.#peers.markDirty();
@@ -277,7 +276,7 @@ export class OvsNode implements OverlayNode {
     const vnids = this.#vnids?.current;
     if (vnids !== undefined) await this.#ports.followVnids(vnids);
     await this.#ports.reconcile();
-    // What is wrong with one node, or with the way out, keeps the rest from nothing, and is tried again.
+    // A failure for one node, or of the host's network, does not stop the rest, and is tried again.
     if (kept.status === "rejected") throw kept.reason;
     const [route] = this.#host.refusedRoutes;
     if (peers.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
@@ -285,7 +284,7 @@ export class OvsNode implements OverlayNode {
     throw peers.reason;
   }
 
-  /** The kernel's module leaves it to the node's kernel, which keeps packets meanwhile. */
+  /** With the kernel's module the node's kernel resolves neighbours, and queues packets meanwhile. */
   #knowNeighbours(program: OpenFlowProgram): void {
     const tunnel = this.#running?.context.tunnel;
     if (this.#options.kind !== "netdev" || tunnel === undefined) return;
@@ -305,7 +304,7 @@ export class OvsNode implements OverlayNode {
   }
 }
 
-/** Without it no pod has a network. */
+/** The key of the base flow set, without which no pod has a network. */
 const baseKey = "base";
 
 const baseFlowSet = (context: PipelineContext): FlowSet => ({ category: Category.base, flows: baseFlows(context) });

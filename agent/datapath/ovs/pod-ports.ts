@@ -19,17 +19,17 @@ import { allOf, answeredWithin, type SwitchPresence } from "./switch-presence.ts
 interface PodPortsOptions {
   readonly db: SwitchDatabase;
   readonly bridge: string;
-  /** Of the switch; nobody waits for one that stays away. */
+  /** Whether the switch is there, so that calls do not wait for one that stays away. */
   readonly presence: Pick<SwitchPresence, "signal">;
   readonly logger: Logger;
 }
 
-/** How long a DEL waits for the switch to take its flows out; what takes longer is finished later. */
+/** How long a DEL waits for the switch to delete flows; after that it is finished later. */
 const removalMs = 2_000;
 
 /**
- * The ports of pods and their flows, as they should be. What the database or the switch does not take now is put right
- * by `reconcile`, which is called whenever either of them changes.
+ * The wanted ports and flows of pods. What the database or the switch does not accept now is repaired by `reconcile`,
+ * which is called whenever either of them changes.
  */
 export class PodPorts {
   readonly #db: SwitchDatabase;
@@ -38,9 +38,9 @@ export class PodPorts {
   readonly #logger: Logger;
   readonly #wanted = new Map<string, PodPort>();
   readonly #leaving = new Map<string, Owner>();
-  /** Those that a call is at work on. */
+  /** Owners with a running call. */
   readonly #busy = new Set<string>();
-  /** Numbers of ports that the switch is still to make. */
+  /** Numbers of ports that the switch has yet to make. */
   readonly #asked = new Map<string, number>();
   readonly #applied = new AppliedPods();
   #program: { readonly context: PipelineContext; readonly set: SwitchProgram["set"] } | undefined;
@@ -63,7 +63,7 @@ export class PodPorts {
   /** Pods that the switch has no port or no flows for, and why, by the keys of their flow sets. */
   get refused(): ReadonlyMap<string, string> {
     const portless = [...this.#wanted].flatMap(([key, { port, device }]) => {
-      // One without a device yet is to get it later, and has no port until then.
+      // A pod without a device gets it later, and is not reported until then.
       const problem = device === undefined ? undefined : this.#rows.problemOf(port);
       return problem === undefined ? [] : [[podKey(key), problem] as const];
     });
@@ -84,7 +84,7 @@ export class PodPorts {
     return pod === undefined || this.#program === undefined ? [] : podFlows(this.#program.context, pod);
   }
 
-  /** Takes over what an earlier agent has left: `keep` says what is still wanted. Answers the flow sets of those. */
+  /** Takes over the ports of an earlier agent that `keep` accepts, and answers their flow sets. */
   adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): FlowSetChanges {
     for (const { owner, port, row } of this.#rows.all()) {
       const isWanted = port !== undefined && keep(port);
@@ -95,7 +95,7 @@ export class PodPorts {
     return this.#applied.changed(context, this.#allOnSwitch(this.#wanted.keys()));
   }
 
-  /** From now on changes go to the program; with another context than before, all of it at the next `reconcile`. */
+  /** From now on changes go to the program; after a change of context, everything at the next `reconcile`. */
   follow(context: PipelineContext, set: SwitchProgram["set"]): void {
     if (this.#program !== undefined) this.#applied.markDirty();
     this.#program = { context, set };
@@ -112,15 +112,15 @@ export class PodPorts {
       const number = this.#rows.numberFor(port.port);
       if (when === "later") {
         await this.#rows.put(port, number);
-        // Its number may have come meanwhile, and was left to this call.
+        // The switch may have assigned the number meanwhile, which other code leaves to a running call.
         this.#busy.delete(key);
         return await apply();
       }
       this.#asked.set(key, number);
-      // Flows may name a port that is still to come: switch and database are at work together.
+      // Flows may name a port that does not exist yet, so switch and database work in parallel.
       await allOf([this.#make(port, number), apply()]);
       this.#asked.delete(key);
-      // Only where the switch has given it another number.
+      // Only needed if the switch has chosen another number.
       await apply();
     } finally {
       this.#asked.delete(key);
@@ -134,16 +134,16 @@ export class PodPorts {
     await this.#unlessAway(waitForOfport(this.#db, { name: port.port }, { signal }));
   }
 
-  /** What comes of `work`, unless the switch stays away. @throws {CniError} 11 then */
+  /** The result of `work`, unless the switch stays away. @throws {CniError} 11 then */
   async #unlessAway<T>(work: Promise<T>): Promise<T> {
     const { signal } = this.#presence;
-    // Where it is away already nobody waits, not even for what is done.
+    // If it is away already the call fails at once.
     if (signal.aborted) work.catch(() => undefined);
     signal.throwIfAborted();
     return abortable(work, signal);
   }
 
-  /** `false` where `reconcile` is to go on with it. */
+  /** `false` if `reconcile` has to finish it. */
   async disconnect(owner: Owner): Promise<boolean> {
     const key = ownerKey(owner);
     this.#wanted.delete(key);
@@ -151,7 +151,7 @@ export class PodPorts {
     return this.#remove([[key, owner]]);
   }
 
-  /** Whether nothing is to be done about a port of this name: a call sees to it just now, or it is no pod's. */
+  /** Whether a port of this name needs no action: a running call handles it, or it is no pod's. */
   isHandled(name: string): boolean {
     for (const [key, { port }] of this.#wanted) if (port === name) return this.#busy.has(key);
     const owner = this.#rows.ownerOf(name);
@@ -170,7 +170,7 @@ export class PodPorts {
     }
   }
 
-  /** Brings database and program to what is wanted. @throws {OvsdbError | CniError} */
+  /** Brings database and program to the wanted state. @throws {OvsdbError | CniError} */
   async reconcile(): Promise<void> {
     const leaving = [...this.#leaving].filter(([key]) => !this.#busy.has(key));
     const isClean = await this.#remove(leaving);
@@ -188,8 +188,8 @@ export class PodPorts {
   }
 
   /**
-   * What was given up while the database did not answer it may still carry out once it can: then a port stands that
-   * nobody has asked for any more, which no DEL will name.
+   * A transaction that was abandoned without an answer may still be carried out, and leave a port that nobody wants and
+   * no DEL names.
    */
   async #removeStrays(): Promise<void> {
     const strays = this.#rows.all().filter(({ owner, row }) => this.#isStray(owner, row.name));
@@ -202,17 +202,17 @@ export class PodPorts {
     return !this.#busy.has(key) && !this.#leaving.has(key) && this.#wanted.get(key)?.port !== name;
   }
 
-  /** Flows first: the switch answers for them at once, and for nothing while it lets go of a device. */
+  /** Flows first: the switch confirms them at once, while it does not answer as long as it releases a device. */
   async #remove(leaving: readonly (readonly [string, Owner])[]): Promise<boolean> {
     if (leaving.length === 0) return true;
     const owners = leaving.map(([, owner]) => owner);
     const changes = this.#applied.removed(leaving.map(([key]) => key));
-    // What cannot be taken out now is taken out before anything that is set later goes in.
+    // Changes that cannot be applied now are applied before later ones.
     if (changes.size > 0 && this.#program !== undefined)
       await answeredWithin(removalMs, "take pods' flows out", this.#unlessAway(this.#program.set(changes))).catch(
         (caught: unknown) => this.#logLater("flows of pods go once the switch can be reached", owners, caught),
       );
-    // One that has come back meanwhile has its port again.
+    // A pod that was added again meanwhile has its port again.
     const left = owners.filter((owner) => this.#leaving.has(ownerKey(owner)));
     const isGone = await this.#rows.remove(left, removalMs).then(
       () => true,
@@ -222,7 +222,7 @@ export class PodPorts {
     return isGone;
   }
 
-  /** The pod's interface goes all the same, so that nothing reaches it. */
+  /** The pod's interface is deleted anyway, so nothing reaches it. */
   #logLater(what: string, owners: readonly Owner[], caught: unknown): false {
     const containers = owners.map(({ sandboxId }) => sandboxId);
     this.#logger.warn(what, { containers, error: reasonOf(caught) });
@@ -245,7 +245,7 @@ export class PodPorts {
         this.#applied.refuse(only, caught.message);
         throw caught;
       }
-      // One that is refused costs the others nothing.
+      // Applied one by one, so that a refused one does not affect the others.
       await allOf(keys.map((key) => this.#apply([key])));
     }
   }
@@ -257,7 +257,7 @@ export class PodPorts {
     }
   }
 
-  /** What the flows of a pod are made of, where its port has a number. */
+  /** The data for a pod's flows, if its port has a number. */
   #onSwitch(key: string): PodOnSwitch | undefined {
     const port = this.#wanted.get(key);
     if (port === undefined) return undefined;
@@ -267,8 +267,8 @@ export class PodPorts {
 }
 
 /**
- * The VNID of a pod's project: the registry's last one, else asked for, which allocates it. 0 where projects are not kept
- * apart.
+ * The VNID of a pod's project: the known one, else requested from the registry, which allocates it. 0 if projects are
+ * not isolated.
  * @throws {CniError} 7 where nobody said which project it is, and as `TenantRegistry.vnidOf`
  */
 export async function vnidFor(

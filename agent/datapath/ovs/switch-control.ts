@@ -6,11 +6,10 @@ import { controlPlaces, openControl } from "../../protocols/switch-control/mod.t
 import { nearlyFull } from "../linux/conntrack-usage.ts";
 
 /**
- * What a switch in user space has cached of its flows. When they change it puts the cache right, and Open vSwitch before
- * 2.17.8, 3.0.5, 3.1.3 and 3.2.0 puts the wrong entry right where two are for one packet ("dpif-netdev: Fix
- * dpif_netdev_flow_put"), as they are once a flow has come that matches more than others do: packets are then dropped, or
- * sent on, by a flow that has gone, for as long as they go on. So where others have been at the flows, all that is cached
- * goes; the next packets have it made anew.
+ * The flow cache of a switch in user space. When flows change the switch corrects its cache, but Open vSwitch before
+ * 2.17.8, 3.0.5, 3.1.3 and 3.2.0 corrects the wrong one of two entries for the same packet ("dpif-netdev: Fix
+ * dpif_netdev_flow_put"), which occur after a more general flow was added. Packets are then handled by a deleted flow
+ * for as long as they continue. So after changes by others the whole cache is purged; the next packets fill it again.
  */
 export class FlowCache implements AsyncDisposable {
   readonly #loop: ReconcileLoop;
@@ -33,7 +32,7 @@ export class FlowCache implements AsyncDisposable {
     });
   }
 
-  /** At once, and a second later: the switch passes over what it is just about to put right, and lags behind by less. */
+  /** Purges at once, and again a second later, because the switch skips entries that it is just correcting. */
   purge(): void {
     this.#isOnceMore = true;
     this.#loop.trigger();
@@ -52,7 +51,7 @@ async function forget(database: string): Promise<void> {
   await control.ask("revalidator/purge", [], action);
 }
 
-/** What ovs-vswitchd calls the data path of all its bridges in user space. */
+/** The name of the data path of all user space bridges in ovs-vswitchd. */
 const dataPath = "netdev@ovs-netdev";
 
 /**

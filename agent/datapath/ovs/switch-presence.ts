@@ -11,18 +11,18 @@ const passing: ReadonlySet<string> = new Set([
   OvsdbCode.disconnected,
   OvsdbCode.closed,
   OvsdbCode.notSeen,
-  // The row that it hangs on has gone: it is made again.
+  // The row that it refers to has gone and will be created again.
   OvsdbCode.timedOut,
 ]);
 
-/** The same of the switch itself: it has not answered what was asked for. */
+/** The same for the switch itself: it has not answered the request. */
 const away: readonly OpenFlowError["kind"][] = ["late", "lost", "malformed"];
 
-/** For the events of pods, of an Open vSwitch that gives no answer. */
+/** The hint in a pod's events for an Open vSwitch that does not answer. */
 const whereToLook = (): string =>
   `${isWindows ? '"Get-Service ovs*"' : hasSystemd() ? '"systemctl status openvswitch-switch"' : '"pgrep -a ovs-vswitchd"'} tells whether Open vSwitch runs`;
 
-/** Does it, with the errors of Open vSwitch and its database as the caller of a verb sees them. @throws {CniError} 11, 102 */
+/** Runs the work, and maps errors of Open vSwitch and its database to ours. @throws {CniError} 11, 102 */
 export async function withCniErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -35,21 +35,21 @@ function switchError(caught: unknown): unknown {
   if (!(caught instanceof OvsdbError || caught instanceof OpenFlowError)) return caught;
   const isPassing = caught instanceof OvsdbError ? passing.has(caught.code) : away.includes(caught.kind);
   const code = isPassing ? CniCode.tryAgainLater : CniCode.interfaceFailure;
-  // The runtime's library takes these words in a DEL's error for success.
+  // Rewords "not found", which the runtime's library takes for success in a DEL's error.
   const message = caught.message
     .replace(/not found/gi, "absent")
     .replace(/no such (device|file or directory)/gi, "absent");
   return new CniError(code, message, { cause: caught, details: isPassing ? whereToLook() : undefined });
 }
 
-/** All of them to their end; then the first error, if there is one. */
+/** Waits for all of them; then throws the first error, if there is one. */
 export async function allOf(work: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
 }
 
 /**
- * Waits no longer than this for what goes on by itself.
+ * Waits at most so long for work that continues by itself.
  * @param action continues "Cannot …"
  * @throws {CniError} 11
  */
@@ -59,10 +59,10 @@ export const answeredWithin = <T>(limitMs: number, action: string, work: Promise
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`, { details: whereToLook() });
   });
 
-/** A switch that restarts is back sooner, also one with thousands of flows; nobody waits for one that is away for longer. */
+/** A restarting switch is back sooner, also with thousands of flows; after this time calls no longer wait. */
 const restartMs = 3_000;
 
-/** Whether the switch is there. Those who wait for one that stays away get an error, and those who come later at once. */
+/** Whether the switch is there. If it stays away, waiting calls get an error, and later ones get it at once. */
 export class SwitchPresence implements Disposable {
   #away = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;

@@ -7,34 +7,34 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 
-/** The other node may be starting just now: it is asked for again, each time so long after the last one. */
+/** Pauses between repeated packets to a new node, which may be just starting. */
 const againMs = [250, 750, 4_000];
 /** Sooner than the switch forgets what is not used (15 minutes). */
 const keepMs = 5 * 60_000;
 
-/** IEEE 802: for local experiments. No flow of a node takes it. */
+/** IEEE 802's EtherType for local experiments, which no flow of a node accepts. */
 const experimental = [0x88, 0xb5] as const;
 const leastFrame = 60;
 
 interface Tunnels {
   /** The tunnel's port. */
   readonly ofport: () => number;
-  /** Where they end now. */
+  /** The present ends of tunnels. */
   readonly ends: () => Iterable<Ip>;
-  /** Nobody waits for an answer. */
+  /** Sends without waiting for an answer. */
   readonly post: (requests: readonly OpenFlowRequest[]) => void;
 }
 
 /**
- * A switch in user space asks by itself for the MAC behind which another node is, but drops the packet that made it ask,
- * which would be the first of a pod. So it is given one before that nobody misses: to each node that is new, and from time
- * to time to all, so that none is forgotten.
+ * A switch in user space resolves another node's MAC by itself, but drops the packet that caused it, which would be the
+ * first one of a pod. So a dummy packet is sent before: to each new node, and periodically to all, so that none is
+ * forgotten.
  */
 export class TunnelNeighbours implements AsyncDisposable {
   readonly #tunnels: Tunnels;
   readonly #ending = new AbortController();
   readonly #ended: Promise<void>;
-  /** By the address. Each has times of its own: nobody waits until others have been asked for. */
+  /** By address, each with its own schedule. */
   readonly #asked = new Map<string, { readonly times: number; readonly nextMs: number }>();
   #waking = new AbortController();
 
@@ -43,12 +43,12 @@ export class TunnelNeighbours implements AsyncDisposable {
     this.#ended = this.#run();
   }
 
-  /** There may be others than before. */
+  /** The set of ends may have changed. */
   refresh(): void {
     this.#waking.abort();
   }
 
-  /** The switch has started anew, and knows nobody. */
+  /** The switch has restarted and knows no neighbour. */
   reset(): void {
     this.#asked.clear();
     this.refresh();

@@ -4,12 +4,12 @@ import { systemLibrary, wide } from "../../../shared/os/win32.windows.ts";
 import type { Supervisor } from "../../../shared/server/daemon.ts";
 import { encodeServiceStatus, type ServiceStatus, serviceControl, serviceState } from "./structures.ts";
 
-/** A service that starts or stops says within this time that it still does; three times as often, to be sure. */
+/** A starting or stopping service has to report progress within this time; it does so three times as often. */
 const waitHintMs = 15_000;
 
-/** This process as a service of Windows: what it says to the service control manager, and hears from it. */
+/** This process as a Windows service: its reports to the service control manager, and the manager's controls. */
 export interface ServiceHost extends Supervisor {
-  /** The last word: the manager counts the service as stopped, by failure where the exit status is not 0. */
+  /** The last report: the manager counts the service as stopped, as failed if the exit status is not 0. */
   stopped(exitStatus: number): void;
 }
 
@@ -28,7 +28,7 @@ const advapi32 = {
 /** `WaitForSingleObject`: the thread has ended. */
 const ended = 0;
 const pollMs = 50;
-/** What native code points to must outlive every call of it, so it is kept for the life of the process. */
+/** Memory that native code refers to, kept for the life of the process. */
 const keptForNative: unknown[] = [];
 
 /**
@@ -80,7 +80,7 @@ export async function enterService(name: string): Promise<ServiceHost> {
 class ConnectedHost implements ServiceHost {
   readonly stopRequested: Promise<string>;
   readonly #say: (status: ServiceStatus) => void;
-  /** Also what keeps the process alive while nothing else does. */
+  /** This timer also keeps the process alive. */
   #pending: ReturnType<typeof setInterval> | undefined;
 
   constructor(stopRequested: Promise<string>, say: (status: ServiceStatus) => void) {

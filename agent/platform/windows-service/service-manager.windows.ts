@@ -10,7 +10,7 @@ import {
   serviceControl,
 } from "./structures.ts";
 
-/** Of winerror.h, what a caller tells apart. */
+/** Error codes of winerror.h that callers distinguish. */
 export const serviceError = {
   accessDenied: 5,
   brokenPipe: 109,
@@ -26,13 +26,13 @@ export const serviceError = {
 
 const sentences: Readonly<Record<number, string>> = {
   [serviceError.accessDenied]: "access is denied, wanted an administrator's console",
-  // The name stays taken while anybody holds a handle, such as an open services window.
+  // The name stays reserved while a program holds a handle, such as an open services window.
   [serviceError.markedForDelete]:
     "it was removed while somebody still had it open, wanted that window closed, or a restart of the machine",
   [serviceError.requestTimeout]: "the process did not connect in time, wanted an executable that runs",
 };
 
-/** What a call of the service control manager failed with. */
+/** The error of a call of the service control manager. */
 export class ServiceManagerError extends CniError {
   /** A Win32 error code. */
   readonly win32: number;
@@ -66,7 +66,7 @@ export interface ServiceManager extends Disposable {
   register(settings: ServiceSettings): readonly string[];
   /** Asks for the start; one that runs is success. */
   start(name: string): void;
-  /** Asks for the stop; one that does not run is success. Answers `false` where it takes no word just now. */
+  /** Asks for the stop; one that does not run is success. Answers `false` if it accepts no control at this moment. */
   stop(name: string): boolean;
   /** The name is free once nobody has the service open; one that is not there is success. */
   remove(name: string): void;
@@ -74,7 +74,7 @@ export interface ServiceManager extends Disposable {
 
 const managerAccess = { connect: 1, create: 2 } as const;
 const serviceAccess = { query: 0x5, all: 0xf01ff } as const;
-/** It is just starting or stopping, or its process ends this moment. */
+/** Errors of a service that is starting or stopping, or whose process is ending. */
 const deaf: readonly number[] = [
   serviceError.cannotAcceptControl,
   serviceError.requestTimeout,
@@ -212,7 +212,7 @@ class ConnectedManager implements ServiceManager {
     if (done === 0) throw this.#refused(`change service "${name}"`, "ChangeServiceConfigW");
   }
 
-  /** What came to Windows later than services themselves; answers the names of what this one lacks. */
+  /** Sets options that older versions of Windows lack; answers the names of those that this one lacks. */
   #refine(handle: Pointer, { name, description, restart }: ServiceSettings): string[] {
     const missing: string[] = [];
     const set = (what: string, which: number, structure: NodeJS.TypedArray): void => {

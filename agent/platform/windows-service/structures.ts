@@ -14,14 +14,14 @@ const acceptsShutdown = 4;
 /** ERROR_SERVICE_SPECIFIC_ERROR: the number that counts is the next field. */
 const specificError = 1066;
 
-/** How a service fares. */
+/** The state of a service. */
 export interface ServiceStatus {
   readonly state: ServiceStateCode;
   /** Of a service that has stopped; what is not 0 is a failure, after which the manager starts it again. */
   readonly exitStatus?: number;
-  /** Rises while it starts or stops, so that nobody takes it for hung. */
+  /** Increases while it starts or stops, so that the manager does not take it for hung. */
   readonly checkPoint?: number;
-  /** Within which the next check point, or the next state, comes. */
+  /** The time within which the next check point or state comes. */
   readonly waitHintMs?: number;
 }
 

@@ -101,9 +101,9 @@ const channelOptions: ChannelOptions = {
   "grpc.max_reconnect_backoff_ms": etcdLimits.connectRetryMostMs,
   // A watch starves where it shares a connection with large lists.
   "grpc.use_local_subchannel_pool": 1,
-  // A call that is sent twice may be carried out twice: we look before we try again.
+  // A repeated call may be carried out twice, so our callers check the state before they retry.
   "grpc.enable_retries": 0,
-  // Nothing on a node reaches its registry through a proxy of the environment.
+  // The registry is never reached through a proxy of the environment.
   "grpc.enable_http_proxy": 0,
 };
 
@@ -152,7 +152,7 @@ export class EtcdConnection implements Disposable {
     return promise;
   }
 
-  /** A stream of watches, without a deadline: whoever opens it looks after it. Its errors go through `errorOf`. */
+  /** A stream of watches, without a deadline: the caller supervises it. Its errors go through `errorOf`. */
   openWatch(): ClientDuplexStream<WatchRequest, WatchResponse> {
     const [encode, decode] = codecsOf(watchMethod);
     return this.#client.makeBidiStreamRequest(watchMethod.path, encode, decode, needsLeader());
@@ -165,7 +165,7 @@ export class EtcdConnection implements Disposable {
   }
 }
 
-/** A member that has lost the others says so at once, rather than hold calls and serve a watch to which nothing comes. */
+/** Has a member without a majority fail calls and watches at once instead of holding them. */
 function needsLeader(): Metadata {
   const metadata = new Metadata();
   metadata.set("hasleader", "true");

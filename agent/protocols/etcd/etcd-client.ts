@@ -27,8 +27,8 @@ export interface TransactionAnswer {
 }
 
 /**
- * A client of a cluster: one try at one member per call. After one that came to nothing the next call goes to another
- * member. Tries again are the caller's (`retried`), who has to look first whether the last one was carried out.
+ * A client of a cluster: each call makes one attempt at one member, and after a failed one the next call uses another
+ * member. Retries are the caller's (`retried`), because it has to check first whether the last attempt was carried out.
  */
 export class EtcdClient implements Disposable {
   /** For messages: `the etcd registry at …`. */
@@ -45,7 +45,7 @@ export class EtcdClient implements Disposable {
     this.endpoints = endpoints;
     this.name = `the etcd registry at ${endpoints.map(({ url }) => url).join(", ")}`;
     this.#connections = endpoints.map(() => undefined);
-    // So that many nodes spread over the members.
+    // Random, so that many nodes spread over the members.
     this.#at = Math.floor(Math.random() * endpoints.length);
   }
 
@@ -86,7 +86,7 @@ export class EtcdClient implements Disposable {
     return endpoint;
   }
 
-  /** To the next member. Many calls may fail at once, and are one reason to leave the member that they went to. */
+  /** Moves to the next member, unless another failed call has already left `from`. */
   moveOn(from: Endpoint): void {
     if (from === this.endpoint) this.#at = (this.#at + 1) % this.endpoints.length;
   }
@@ -108,8 +108,8 @@ export class EtcdClient implements Disposable {
 }
 
 /**
- * Makes an attempt again and again, within the client's `callMs`, as long as members cannot be reached or their answer is
- * lost. So each attempt begins by looking what an earlier one has done.
+ * Repeats an attempt, within the client's `callMs`, while members cannot be reached or their answer is lost. So each
+ * attempt has to begin by checking what an earlier one has done.
  * @param action for the error: `register node "a"`
  * @throws {CniError}
  */

@@ -34,7 +34,7 @@ const refusals: ReadonlySet<number> = new Set([
   GrpcCode.unimplemented,
 ]);
 
-/** The one way in for what grpc-js ends a call with. The same code stands for different things: the words tell them apart. */
+/** Makes our error of grpc-js's status. One code can mean different things, which only the text tells apart. */
 export function etcdError(code: number, details: string, cause?: unknown): EtcdError {
   const is = details.replace(
     /^No connection established\. Last error: (?:Error: )?(.*?)\.? Resolution note: .*$/s,
@@ -45,7 +45,7 @@ export function etcdError(code: number, details: string, cause?: unknown): EtcdE
 
 function troubleOf(code: number, details: string): EtcdTrouble {
   if (code === GrpcCode.permissionDenied || code === GrpcCode.unauthenticated) return "denied";
-  // What etcd says to a client without a name, when it wants one.
+  // etcd's answer to a client without a user name, if it requires one.
   if (code === GrpcCode.invalidArgument && details.includes("user name is empty")) return "denied";
   if (code === GrpcCode.resourceExhausted) {
     if (details.includes("database space exceeded")) return "full";
@@ -80,14 +80,15 @@ export function cniErrorOf(
         `its database is full (${is}), wanted room: compact its history, defragment each member, then disarm its alarms`,
       );
     case "denied":
-      // Of rights and certificates, not of this node: what it has stays its own, as where nobody answers.
+      // A matter of rights and certificates, not of this node's record, so it is handled like a registry that does not
+      // answer.
       return fail(CniCode.tryAgainLater, `it refuses this client (${is}), wanted one that may read and write there`);
     case "refused":
       return fail(CniCode.internal, `it refuses the request (${is})`);
   }
 }
 
-/** A node that begins its life in 1970 takes every certificate for one of the future. */
+/** A node whose clock is in 1970 rejects every certificate as not yet valid. */
 function clockHint(is: string): string {
   return /not yet valid|expired/i.test(is) ? `; compare the certificate's dates with this node's clock` : "";
 }

@@ -6,7 +6,9 @@ import type { WatchCreateRequest, WatchResponse } from "./messages.ts";
 export interface WatchOptions {
   readonly endpoint: Endpoint;
   readonly request: WatchCreateRequest;
-  /** Hears everything that comes; an answer to a question for progress has no events. An error that it throws ends the watch. */
+  /**
+   * Called with every response; an answer to a progress request has no events. An error that it throws ends the watch.
+   */
   readonly onResponse: (response: WatchResponse) => void;
   /** Both end the watch. */
   readonly signal: AbortSignal;
@@ -16,8 +18,8 @@ export interface WatchOptions {
 /**
  * One watch at one member, on a connection of its own, until it ends or is ended.
  *
- * A member that is cut off may be silent for ever, and a watch to which nothing happens is silent too. So a silent one is
- * asked for its progress, which etcd answers at once.
+ * A member that is cut off may be silent for ever, but so is a watch without changes. So a silent watch gets a progress
+ * request, which etcd answers at once.
  * @throws {EtcdError} why it ended
  */
 export async function watch({ endpoint, request, onResponse, signal, timeoutMs }: WatchOptions): Promise<void> {

@@ -4,8 +4,8 @@ const givenUpAt = 0;
 const functionAt = 1;
 
 /**
- * Two words of memory that a thread and its owner share, since a thread inside of a native call hears no messages:
- * in which function it is, and whether anybody still waits for what it does.
+ * Two words of memory that a thread and its owner share, because a thread inside a native call receives no messages:
+ * the function that it is in, and whether its result is still wanted.
  */
 export class CallMarks {
   readonly memory: SharedArrayBuffer;
@@ -21,17 +21,17 @@ export class CallMarks {
     return functionNames[Atomics.load(this.#words, functionAt) - 1] ?? "";
   }
 
-  /** Owner: from now on the thread begins nothing more but what cleans up. */
+  /** Owner: from now on the thread only begins calls that clean up. */
   abandon(): void {
     Atomics.store(this.#words, givenUpAt, 1);
   }
 
-  /** Owner: the thread has come back and gets other work. */
+  /** Owner: the thread has returned and gets other work. */
   reset(): void {
     Atomics.store(this.#words, givenUpAt, 0);
   }
 
-  /** Thread: runs one native function. @throws {NativeError} in its place where the call was given up meanwhile */
+  /** Thread: runs one native function. @throws {NativeError} instead, if the call was abandoned meanwhile */
   within<T>(name: string, native: () => T): T {
     if (Atomics.load(this.#words, givenUpAt) !== 0)
       throw new NativeError({
@@ -41,7 +41,7 @@ export class CallMarks {
     return this.withinAlways(name, native);
   }
 
-  /** Thread: the same for what cleans up. */
+  /** Thread: the same for calls that clean up. */
   withinAlways<T>(name: string, native: () => T): T {
     Atomics.store(this.#words, functionAt, functionNames.indexOf(name) + 1);
     try {

@@ -5,7 +5,7 @@ import type { HcnDocument, HcnModify } from "./hcn.ts";
 import { type HcnKind, NativeError, type NativeFailure, type NativeHcn } from "./native.ts";
 import { HcnOperations } from "./operations.ts";
 
-/** What the main thread asks of one that may block: the methods of `HcnOperations`, with their arguments. */
+/** A task of the main thread for a thread that may block: a method of `HcnOperations` with its arguments. */
 export type HcnTask =
   | readonly [method: "list", kind: HcnKind]
   | readonly [method: "find", kind: HcnKind, id: string]
@@ -21,8 +21,9 @@ export type HcnOutcome =
   | { readonly t: "failed"; readonly failure: NativeFailure };
 
 /**
- * The work of a thread that may block: takes one task after the other from the thread that started it, and answers each.
- * @param open what the thread works on; opened with its first task, so that a failure has somebody to tell
+ * The work of a thread that may block: takes one task after the other from the thread that started it, and answers
+ * each.
+ * @param open opens the libraries; called with the first task, so that a failure can be reported
  */
 export function serveCalls(open: (marks: CallMarks) => NativeHcn, port: MessagePort | null = parentPort): void {
   const marks = new CallMarks(workerData as SharedArrayBuffer);
@@ -33,7 +34,7 @@ export function serveCalls(open: (marks: CallMarks) => NativeHcn, port: MessageP
   });
 }
 
-/** Does one task, and says what became of it. */
+/** Runs one task, and answers its outcome. */
 export function outcomeOf(operations: HcnOperations, task: HcnTask): HcnOutcome {
   try {
     return { t: "done", value: perform(operations, task) };

@@ -9,11 +9,11 @@ export interface CallThreadOptions {
   readonly file: string | URL;
   /** How long a call may wait for a thread, and then how long it may take. */
   readonly deadlineMs: number;
-  /** How many calls run at a time; those that were given up do not count. */
+  /** How many calls run at a time; abandoned ones do not count. */
   readonly threads: number;
   /** How many given-up calls may be outstanding. */
   readonly maxLeaked: number;
-  /** Told once, when there are more: only the end of the process ends those threads. */
+  /** Called once, when there are more: only the end of the process ends those threads. */
   readonly onLost: (reason: HcnError) => void;
 }
 
@@ -26,7 +26,7 @@ interface Call {
   timer?: ReturnType<typeof setTimeout>;
 }
 
-/** `idle`: waits for a task. `busy`: its call is waited for. `leaked`: its call was given up and has not come back. */
+/** `idle`: waits for a task. `busy`: its call is waited for. `leaked`: its call was abandoned and has not returned. */
 type ThreadState = { readonly t: "idle" } | { readonly t: "busy"; readonly call: Call } | { readonly t: "leaked" };
 
 interface Thread {
@@ -37,8 +37,8 @@ interface Thread {
 
 /**
  * Calls that may block, or never return, on threads of their own: a queue, and one call at a time on each. A call whose
- * deadline passes is given up: it rejects, its thread is left alone, and the next call gets another. A thread that comes
- * back late has cleaned up behind itself and takes part again.
+ * deadline passes is abandoned: it rejects, its thread is left alone, and the next call gets another. A thread that
+ * returns late has cleaned up after itself and is used again.
  */
 export class CallThreads implements AsyncDisposable {
   readonly #options: CallThreadOptions;
@@ -79,7 +79,7 @@ export class CallThreads implements AsyncDisposable {
     });
   }
 
-  /** Rejects what is under way. Waits for threads that wait for nothing themselves, for no others. */
+  /** Rejects running calls. Waits only for threads that are not inside a native call. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     for (const call of this.#queue.splice(0)) call.fail(closed(call.action));
@@ -102,8 +102,8 @@ export class CallThreads implements AsyncDisposable {
       const call = this.#queue.shift()!;
       const thread = this.#in("idle")[0] ?? this.#start(call);
       if (thread === undefined) continue;
-      // A new deadline: with what is left of the old one, those that waited behind a call that hangs would be given up
-      // as soon as they begin, and leave a thread each.
+      // A new deadline: with the rest of the old one, calls that waited behind a hanging one would be abandoned as soon
+      // as they begin, and each would leak a thread.
       this.#setDeadline(call);
       thread.state = { t: "busy", call };
       thread.worker.postMessage(call.task);
@@ -135,7 +135,7 @@ export class CallThreads implements AsyncDisposable {
     const { state } = thread;
     thread.state = { t: "idle" };
     if (state.t === "busy") state.call.settle(outcome);
-    // It was replaced while it was away.
+    // The thread was replaced while its call was hanging.
     const isExtra = this.#threads.size - this.leaked > this.#options.threads;
     if (this.#isClosed || isExtra) {
       void this.#end(thread);

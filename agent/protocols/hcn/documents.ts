@@ -9,8 +9,8 @@ import type {
 } from "./hcn.ts";
 
 /**
- * Reads the documents that HNS answers. What is missing or of another type is empty: versions of HNS differ in what
- * they tell, and one strange object must not hide all others. Each reader answers `undefined` where there is no identifier.
+ * Reads the documents that HNS answers. Missing or wrongly typed fields are empty, because versions of HNS differ, and
+ * one strange object must not hide all others. Each reader answers `undefined` where there is no identifier.
  */
 export function readNetwork(document: HcnDocument): HcnNetwork | undefined {
   const id = guidAt(document, "ID");
@@ -87,7 +87,7 @@ function namespaceOf(document: HcnDocument): string {
   return /^[0-]*$/.test(id) ? "" : id;
 }
 
-/** Exactly so, or in any case: V1 and V2 spell `Id` and `ID`. */
+/** An exact match, else ignoring case: V1 and V2 spell `Id` and `ID`. */
 function valueAt(document: HcnDocument, key: string): unknown {
   if (Object.hasOwn(document, key)) return document[key];
   const lower = key.toLowerCase();

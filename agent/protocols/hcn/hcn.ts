@@ -65,9 +65,9 @@ export interface HcnModify {
 /**
  * The host compute network service: V2 (computenetwork.dll), and V1 (vmcompute.dll) for what V2 cannot do.
  *
- * Every call rejects with an `HcnError`, also when its deadline passes: then it may still take effect. So whoever
- * creates something looks for it first, and finds it again under the identifier or name that it chose.
- * Identifiers are GUIDs in our form (`parseGuid`), as arguments as well.
+ * Every call rejects with an `HcnError`, also when its deadline passes: then it may still take effect. So before
+ * creating something, a caller looks for it under the identifier or name that it chose. Identifiers are GUIDs in our
+ * form (`parseGuid`), as arguments as well.
  */
 export interface Hcn extends AsyncDisposable {
   /** Calls that were given up and have not returned: each keeps a thread of this process. */

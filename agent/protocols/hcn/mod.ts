@@ -1,6 +1,6 @@
 /**
- * HNS, the service of Windows that makes networks, endpoints and namespaces, spoken to through its two libraries.
- * No policy: what to make of it is the data path's. In unit tests a fake service stands behind it, `test/fakes/hns/`.
+ * HNS, the service of Windows that makes networks, endpoints and namespaces, spoken to through its two libraries. No
+ * policy: the data path decides how to use it. In unit tests a fake service stands behind it, `test/fakes/hns/`.
  */
 export type { Hcn, HcnDocument, HcnEndpoint, HcnNetwork } from "./hcn.ts";
 export { HcnError } from "./hcn-error.ts";

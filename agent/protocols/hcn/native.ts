@@ -17,7 +17,7 @@ export interface NativeHcn {
   modify(kind: HcnKind, handle: HcnHandle, settings: string): void;
   query(kind: HcnKind, handle: HcnHandle, query: string): string;
   remove(kind: HcnKind, id: string): void;
-  /** Never throws: there is nothing to be done about it. */
+  /** Never throws, since nobody could handle it. */
   close(kind: HcnKind, handle: HcnHandle): void;
   /** V1: the whole answer, empty where there is none. */
   hnsCall(method: string, path: string, body: string): string;

@@ -8,11 +8,10 @@ import type { Message, MessageWriter } from "./message-writer.ts";
 const bridgeGroups = 0xfffd;
 
 /**
- * Makes a bridge's port one of somebody who is not trusted: the bridge learns nothing from it, sends nothing there that
- * is for an unknown MAC, lets it be no bridge and no multicast router, and, where the kernel can (5.18), takes frames of
- * its declared MACs alone. What is for bridges themselves it treats like other frames, so that packet rules see it: else
- * LLDP's group is a way around all of them, to the kernel of the node. A kernel that does not know one of these passes it
- * over.
+ * Configures a bridge port for an untrusted pod: no MAC learning, no flooding of unknown MACs to it, no STP or
+ * multicast router role, and, if the kernel supports it (5.18), only frames of its declared MACs. Frames for reserved
+ * bridge groups are forwarded like others, so that packet rules see them: otherwise LLDP's group would bypass all rules
+ * and reach the node's kernel. Kernels ignore options that they do not know.
  */
 export function setPodPort(what: string, index: number, { hairpin }: { readonly hairpin: boolean }): Message {
   return {

@@ -8,7 +8,9 @@ const MSG_DONTWAIT = 0x40;
 const MSG_TRUNC = 0x20;
 const SOL_SOCKET = 1;
 const SO_RCVBUFFORCE = 33;
-/** Of what has not been read, as the kernel counts it: some hundred pods that come and go. `drain` says where there was more. */
+/**
+ * The kernel's buffer of unread messages: enough for some hundred pods that come and go. `drain` reports an overflow.
+ */
 const keptBytes = 2 * 1024 * 1024;
 /** One message about an interface has 2 kB, those about a transaction of packet rules come together in some 4. */
 const readBytes = 32 * 1024;
@@ -26,15 +28,15 @@ export const ChangeGroup = {
 } as const;
 
 /**
- * What the kernel says to everybody about changes in one network namespace. It keeps them until they are read, as many
- * as there is room for: nobody is woken by each, of which a pod that starts makes ten.
+ * The kernel's multicast messages about changes in one network namespace. They are queued until they are read, as long
+ * as there is room, and do not wake the process: a pod that starts causes ten.
  */
 export class ChangeSocket implements Disposable {
   readonly #libc: Libc;
   readonly #buffer = pinned(readBytes);
   #fd: number;
 
-  /** Takes over `fd`. @throws {NetlinkError} where the kernel does not let it listen */
+  /** Takes over `fd`. @throws {NetlinkError} if the kernel refuses the subscription */
   constructor(libc: Libc, fd: number, groups: number) {
     this.#libc = libc;
     this.#fd = fd;
@@ -73,7 +75,7 @@ export class ChangeSocket implements Disposable {
       }
       const errno = this.#libc.errno();
       if (errno === Errno.EAGAIN) return missed;
-      // It is said once, and what comes from now on is heard again.
+      // The overflow is reported once; later messages are received again.
       if (errno !== Errno.ENOBUFS) throw new NetlinkError("hear of the kernel's changes", errno);
       missed = true;
     }

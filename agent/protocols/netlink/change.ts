@@ -2,23 +2,23 @@ import { Family, Iff, Ifla, MessageType } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import { Nfta, subsystem } from "./nftables/numbers.ts";
 
-/** What a message says that the kernel sends to everybody. */
+/** The content of a multicast message of the kernel. */
 export type Change =
   | {
       readonly t: "link";
       readonly index: number;
       /** `gone`: deleted; `left`: its bridge, that is, and stays otherwise. */
       readonly is: "up" | "down" | "gone" | "left";
-      /** Read where it is asked for: most messages are about what is up. */
+      /** Read on demand, since most messages are about interfaces that are up. */
       group(): number | undefined;
     }
   | { readonly t: "address-gone"; readonly index: number }
   | { readonly t: "route-gone"; readonly protocol: number }
-  /** Of an interface or of all. What an interface has that comes into being is not meant. */
+  /** For one interface or all; settings of a new interface are not reported. */
   | { readonly t: "forwarding-off" }
   | { readonly t: "packet-rules"; readonly table: string };
 
-/** `undefined` for what it has no word for. @throws {MalformedMessage} */
+/** `undefined` for messages of other kinds. @throws {MalformedMessage} */
 export function readChange(message: RawMessage): Change | undefined {
   switch (message.type) {
     case MessageType.NEWLINK:
@@ -39,7 +39,7 @@ function readLinkChange({ type, body }: RawMessage): Change | undefined {
   const { view, rest } = fixedHeader(body, 16);
   const isGone = type === MessageType.DELLINK;
   const isOfBridge = view.getUint8(0) === Family.BRIDGE;
-  // That a port has changed is said of the interface too.
+  // A change of a port is also reported for its interface.
   if (isOfBridge && !isGone) return undefined;
   const isUp = (view.getUint32(8, true) & Iff.UP) !== 0;
   return {

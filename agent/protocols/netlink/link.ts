@@ -22,7 +22,7 @@ export interface Link {
   readonly peerNamespaceId?: number;
   /** Frames may leave by the port that they came from. */
   readonly hairpin: boolean;
-  /** Its bridge takes it for the place of whatever sends there. */
+  /** Its bridge learns MACs from it. */
   readonly learning: boolean;
 }
 
@@ -175,11 +175,11 @@ export function addAltName(what: string, index: number, altName: string): Messag
 
 /** Ways in which an interface deals with IPv4, by the kernel's names. */
 export interface Ipv4Options {
-  /** Tell the neighbours (gratuitous ARP) when it comes up or gets its MAC set. */
+  /** Send gratuitous ARP when it comes up or its MAC is set. */
   readonly arpNotify?: true;
-  /** Whether to believe those who say that another router is nearer. */
+  /** Whether to accept ICMP redirects. */
   readonly acceptRedirects?: false;
-  /** Answer no ARP, forward nothing, and believe no sender that is not reached by it. */
+  /** Answer no ARP, forward nothing, and accept only senders that are reached by it (strict rp_filter). */
   readonly hearsNobody?: true;
   /** Answer ARP for addresses of its own only (true), or for all of the node's. */
   readonly answersForOwnAlone?: boolean;

@@ -9,8 +9,8 @@ import type { NetlinkSocket } from "./netlink-socket.ts";
 const directories = ["/run/netns", "/run/docker/netns"];
 
 /**
- * Every address in every named network namespace of the node, as text. What is no namespace, or goes meanwhile, is
- * passed over.
+ * Every address in every named network namespace of the node, as text. Other files, and namespaces that disappear
+ * meanwhile, are skipped.
  * @throws {NetlinkError} where the kernel refuses
  */
 export async function addressesInNamespaces(): Promise<ReadonlySet<string>> {
@@ -28,7 +28,7 @@ export interface BareNamespace {
   readonly inode: string;
 }
 
-/** As containerd, podman and CRI-O name them: nobody else's are meant. */
+/** The names that containerd, podman and CRI-O use; other namespaces are ignored. */
 const ofSandbox = /\/(cni-|netns-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** @throws {NetlinkError} where the kernel refuses */

@@ -80,9 +80,9 @@ export class SetnsError extends Error {
 /**
  * Makes one system call inside another network namespace.
  *
- * A thread that the runtime starts meanwhile would stay there for life, and so would what it opens: `call`
- * must be one FFI call that allocates nothing. A thread that cannot come back would program the pod in place
- * of the node from then on, so the process ends instead.
+ * A thread that the runtime starts meanwhile would stay in that namespace for ever, so `call` must be one FFI call that
+ * allocates nothing. If the thread cannot switch back, the process ends, because it would configure the pod instead of
+ * the node from then on.
  */
 export function insideNamespace(
   libc: Libc,

@@ -29,7 +29,7 @@ const ifreqDataAt = 16;
 const receiveBytes = 64 * 1024;
 /** One batch for a pod with many addresses and routes is a few kB, the packet rules of a bridge are some 20. */
 const sendBytes = 64 * 1024;
-/** A dump is disturbed only by changes during it; a table that never holds still is reported. */
+/** Attempts of a dump, which is repeated if changes disturb it; after that an error is reported. */
 const dumpAttempts = 10;
 
 /** struct nfgenmsg, whose last two bytes are in network byte order. */
@@ -67,7 +67,10 @@ export class NetlinkSocket implements Disposable {
   #port = 0;
   #sequence = 0;
 
-  /** Takes over `fd`. @param ports where it notes its own, for as long as the process runs: others of ours may have the same */
+  /**
+   * Takes over `fd`.
+   * @param ports a set to which it adds its port, so that changes made by this process are recognised
+   */
   constructor(libc: Libc, buffers: NetlinkBuffers, fd: number, ports?: Set<number>) {
     this.#libc = libc;
     this.#ports = ports;
@@ -75,7 +78,7 @@ export class NetlinkSocket implements Disposable {
     this.#fd = fd;
     const one = pinned(4);
     one.bytes[0] = 1;
-    // A kernel without one of these answers poorer errors or longer dumps, no wrong ones.
+    // Without one of these options the kernel's errors are poorer or its dumps longer, but not wrong.
     for (const option of options) libc.calls.setsockopt(fd, SOL_NETLINK, option, one.address, 4);
   }
 
@@ -131,7 +134,7 @@ export class NetlinkSocket implements Disposable {
         if (i < 0 || i > messages.length || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
         if (errno !== 0) refusal ??= new NetlinkError(actionOf(i), errno, kernelText);
-        // One that is refused as a whole is answered at its beginning.
+        // A transaction that is refused as a whole is answered at its beginning.
         if (i !== 0 && i !== messages.length) continue;
         if (refusal !== undefined) throw refusal;
         return;
@@ -219,8 +222,8 @@ export class NetlinkSocket implements Disposable {
   }
 
   /**
-   * Makes the kernel act on an interface's carrier now. A bridge else lets frames through only when a work queue
-   * got round to it, which under load is after the first ones are lost. To be asked for the link state does it.
+   * Makes the kernel process an interface's carrier change now, by querying the link state. Otherwise a bridge forwards
+   * frames only after a work queue has run, which under load is after the first frames are lost.
    * @throws {NetlinkError}
    */
   settleCarrier(ifname: string): void {

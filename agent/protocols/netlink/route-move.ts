@@ -4,10 +4,10 @@ import { Family, Flag, MessageType, Rta } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
 
-/** A route with all that the kernel tells of it, to be made again on another interface. */
+/** A route with all attributes of the kernel, to be added again on another interface. */
 export interface WholeRoute {
   readonly dst: Cidr;
-  /** `false`: it came with an address or an interface, and comes with them again. */
+  /** `false`: the kernel made it with an address or an interface, and will make it again. */
   readonly isConfigured: boolean;
   /** Interfaces that it leads out by. Only one with a single way can be moved. */
   readonly indexes: readonly number[];
@@ -40,8 +40,8 @@ export function readWholeRoute(message: RawMessage): WholeRoute | undefined {
 }
 
 /**
- * One route for each of its ways, where the kernel has them so: it tells IPv6 routes that differ in their next hop alone
- * as one, and takes them one by one. An IPv4 route with several ways is one thing.
+ * Splits a multipath IPv6 route into one route per next hop: the kernel lists IPv6 routes that differ only in the next
+ * hop as one, but adds and deletes them one by one. An IPv4 multipath route stays one route.
  */
 export function waysOf(route: WholeRoute): readonly WholeRoute[] {
   const multipath = route.attributes.get(Rta.MULTIPATH);
@@ -96,7 +96,7 @@ export const deleteRouteBy = (route: WholeRoute, index: number): Message => ({
 function writeWhole(writer: MessageWriter, { header, attributes }: WholeRoute, index: number): void {
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
   for (let at = 0; at < flagsAt; at++) writer.u8(view.getUint8(at));
-  // What the kernel says of the interface's state among the flags it does not take back.
+  // The kernel reports the interface's state in these flags, and refuses them in a request.
   writer.u32(view.getUint32(flagsAt, true) & Rta.F_ONLINK);
   for (const [type, value] of attributes) {
     if (type === Rta.OIF) writer.attrU32(Rta.OIF, index);

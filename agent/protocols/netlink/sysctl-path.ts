@@ -15,7 +15,7 @@ export function sysctlPath(path: string): string {
   return mounted + path.slice(usual.length);
 }
 
-/** Whether nothing can be written there, be it mounted so or not mounted at all. */
+/** Whether it is mounted read-only, or not mounted at all. */
 function isReadOnly(root: string): boolean {
   try {
     accessSync(root + sample, constants.W_OK);

@@ -96,7 +96,7 @@ export class BundleExchange implements Exchange {
   }
 
   failed(error: OpenFlowError): void {
-    // One that is not answered any more is not to stay in the switch's memory.
+    // After a timeout the bundle is discarded, so that it does not stay in the switch's memory.
     if (error.kind === "late" && this.#step === "adding") this.#next(BundleControl.DISCARD_REQUEST);
     this.#waiting.reject(error);
   }
@@ -117,7 +117,9 @@ export class BundleExchange implements Exchange {
     return true;
   }
 
-  /** OPEN, CLOSE, COMMIT or DISCARD was refused; what a message of the bundle had said before is the better reason. */
+  /**
+   * OPEN, CLOSE, COMMIT or DISCARD was refused; an earlier error of one of the bundle's messages is the better reason.
+   */
   #onRefusedControl(refusal: OpenFlowError, nth: number): boolean {
     const isClose = nth === this.#requests.length + 1;
     // A refused OPEN is followed by a refusal of each message, and of CLOSE.

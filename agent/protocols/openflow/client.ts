@@ -27,7 +27,10 @@ const connectTimeoutMs = 5_000;
 const idleTimeoutMs = 15_000;
 
 export interface ClientOptions {
-  /** What the switch tells of by itself, in order; not before it was asked to (`forwardRequests`, `watchFlows`). */
+  /**
+   * Called with the switch's asynchronous messages, in order, once they were requested (`forwardRequests`,
+   * `watchFlows`).
+   */
   onEvent?(event: ConnectionEvent): void;
   readonly connectMs?: number;
   readonly requestMs?: number;
@@ -40,8 +43,8 @@ export interface ClientOptions {
 const barrier: Request = { action: "wait for the switch", type: MessageType.BARRIER_REQUEST, body: () => undefined };
 
 /**
- * One connection to one bridge. Every request ends: by its answer, an error, its time, or with the connection, which
- * is not opened again: `closed` tells the owner, who knows what to say again to a switch that has forgotten.
+ * One connection to one bridge. Every request ends: by its answer, an error, a timeout, or with the connection. The
+ * connection is not opened again: `closed` tells the owner, which knows what a restarted switch needs.
  */
 export class OpenFlowClient implements Disposable {
   /** Resolves when the connection has ended, with the reason. */
@@ -94,7 +97,7 @@ export class OpenFlowClient implements Disposable {
         try {
           options.onEvent?.(event);
         } catch (caught) {
-          // The owner's fault is not to cost what came behind: it ends the process as any other would.
+          // An error of the owner's callback must not stop the reading of later messages; it is thrown separately.
           queueMicrotask(() => {
             throw caught;
           });
@@ -219,7 +222,7 @@ export class OpenFlowClient implements Disposable {
     this.#flush();
   }
 
-  /** What is asked for in one turn goes out in one piece. */
+  /** Requests of one turn of the event loop are sent together. */
   #wake(): void {
     const { state } = this.#connection;
     if (state.t === "closed") this.#finish(state.error);

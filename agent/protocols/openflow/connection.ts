@@ -18,9 +18,9 @@ export const maxPendingRequests = 200_000;
 export type ConnectionEvent =
   | RequestForwarded
   | FlowUpdate
-  /** To a message that nobody waits for: `cause` is its type. */
+  /** An error for a message without a waiting exchange: `cause` is its type. */
   | { readonly t: "refused"; readonly error: ErrorMessage; readonly cause: number | undefined }
-  /** A message whose inside is not what its type says; it is left out. */
+  /** A message with invalid content, which is skipped. */
   | { readonly t: "unreadable"; readonly error: MalformedMessage };
 
 export interface ConnectionOptions {
@@ -233,7 +233,7 @@ export class OpenFlowConnection {
     }
   }
 
-  /** `undefined` where its inside is broken: whoever waits for it is told, and the connection goes on. */
+  /** `undefined` if its content is invalid: the waiting exchange fails, and the connection continues. */
   #read(frame: Frame, exchange?: Exchange): Message | undefined {
     if (frame.version !== wireVersion && frame.type !== MessageType.HELLO) {
       throw new MalformedMessage("an OpenFlow message", `its version is ${frame.version}, wanted ${wireVersion}`);

@@ -55,7 +55,10 @@ export function* readFlowUpdates(reader: WireReader): Generator<FlowUpdate> {
   while (reader.left > 0) yield readUpdate(reader);
 }
 
-/** `struct ofp_flow_update_header` and what follows it. Match and instructions are left unread: a look at the switch tells more. */
+/**
+ * `struct ofp_flow_update_header` and what follows it. Match and instructions are not read, because the switch is
+ * compared anyway.
+ */
 function readUpdate(reader: WireReader): FlowUpdate {
   const length = reader.u16();
   if (length < 8) throw reader.malformed(`a change of a flow says ${length} bytes, wanted 8 at least`);

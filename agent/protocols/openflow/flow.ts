@@ -80,8 +80,9 @@ export function flow(given: Partial<Flow>): Flow {
 }
 
 /**
- * Holds each action against the match: what a field needs must have been matched, else the switch refuses the flow
- * (OFPBAC_MATCH_INCONSISTENT), or an older one does nothing with such packets. @throws {InvalidFlow}
+ * Checks each action against the match: a field's prerequisites must be matched, otherwise the switch refuses the flow
+ * (OFPBAC_MATCH_INCONSISTENT), or an older one ignores such packets.
+ * @throws {InvalidFlow}
  */
 function checkActions(actions: readonly Action[], match: Match, what: string): void {
   let under = match;
@@ -161,7 +162,7 @@ function missingOfLearn({ specs }: Learn, under: Match): string | undefined {
     const reason = missingFor(field, { ...matchAll, fields: learned.list() });
     if (reason !== undefined) return `it would match ${field.name}, and ${reason} before`;
     const shift = BigInt(from);
-    // A value that is known only when the packet comes is one of those that are right, or nothing is learned.
+    // The match at hand may fix the packet's own value; one that is known only at run time counts as 0.
     const value = "number" in spec.source ? spec.source.number : (valueUnder(field, under) ?? 0n);
     learned.take(field, value << shift, ((1n << BigInt(count)) - 1n) << shift);
   }

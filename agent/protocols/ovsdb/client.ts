@@ -48,9 +48,9 @@ export interface OvsdbOptions<M extends Monitored> {
 }
 
 /**
- * A client that stays: it connects, watches the tables, and does both again, with growing pauses, whenever the
- * connection ends. What is asked for while there is none waits for the next, as long as it may. Keeps the process
- * alive until it is disposed of.
+ * A lasting client: it connects, monitors the tables, and reconnects with growing pauses whenever the connection ends.
+ * Requests made meanwhile wait for the next connection until their deadline. Keeps the process alive until it is
+ * disposed of.
  */
 export class OvsdbClient<M extends Monitored> implements Disposable {
   readonly view: View<M>;
@@ -91,7 +91,7 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
   }
 
   /**
-   * Carries a transaction out: all of it or nothing. Where an error's `mayHaveHappened` is set, nobody knows.
+   * Carries a transaction out as a whole or not at all. If an error's `mayHaveHappened` is set, the outcome is unknown.
    * @throws {OvsdbError}
    */
   async transact(transaction: Transaction, timeoutMs: number = this.#timing.requestMs): Promise<TransactionOutcome> {
@@ -101,8 +101,9 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
   }
 
   /**
-   * The first row of a table that satisfies the predicate, now or later. The view as it was before a connection was
-   * lost is not asked. @throws {OvsdbError} `not seen`, `closed`
+   * The first row of a table that satisfies the predicate, now or later. A view from before a connection loss is not
+   * used.
+   * @throws {OvsdbError} `not seen`, `closed`
    */
   waitForRow<T extends WatchedTable<M>>(
     table: T,
@@ -173,13 +174,13 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
       const began = performance.now();
       const wasReady = await this.#useConnection();
       if (this.#isClosed()) return;
-      // A server that takes connections and ends them at once is no better than none.
+      // A server that accepts connections and closes them at once counts as away.
       if (wasReady && performance.now() - began > retryMostMs) backoff.reset();
       await pause(backoff.next(), this.#closing.signal);
     }
   }
 
-  /** From connecting to the end. Answers whether it was of use. */
+  /** Uses one connection until it ends. Answers whether it worked. */
   async #useConnection(): Promise<boolean> {
     let wasReady = false;
     const session = new MonitorSession(this.#database, this.monitored, {
@@ -215,12 +216,12 @@ export class OvsdbClient<M extends Monitored> implements Disposable {
     return wasReady;
   }
 
-  /** There is no connection any more. Told before those hear of it who wait for an answer, and may ask again at once. */
+  /** Called when the connection is lost, before waiting requests fail, because their callers may retry at once. */
   #lost(reason: string): void {
     this.view.outdate();
     this.#connection = undefined;
     this.#lastReason = reason;
-    // A connection that broke while it was made is told of by both.
+    // A connection that broke while it was being made is reported twice.
     if (this.#state.t === "connecting" || this.#state.t === "ready") this.#setState({ t: "pausing", reason });
   }
 
@@ -250,7 +251,7 @@ function subscribe<T>(listeners: Set<T>, listener: T): Disposable {
   return { [Symbol.dispose]: () => void listeners.delete(listener) };
 }
 
-/** A listener that throws is the program's fault, and nothing that another one or the connection suffers from. */
+/** If a listener throws, the others are still called, and the connection is not affected. */
 function callAll<T>(listeners: ReadonlySet<(value: T) => void>, value: T): void {
   for (const listener of [...listeners]) {
     try {

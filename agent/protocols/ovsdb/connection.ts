@@ -2,7 +2,7 @@ import { JsonRpc, type Notify, type Reply } from "./json-rpc.ts";
 import { OvsdbCode, OvsdbError, serverError } from "./ovsdb-error.ts";
 import type { ByteStream, OpenStream, OvsdbAddress } from "./transport.ts";
 
-/** What became of a request on a connection: as `Reply`, no answer in time, or not sent: over already, or no room. */
+/** The outcome of a request: as `Reply`, no answer in time, or not sent because the connection has ended or is full. */
 export type Outcome =
   | Reply
   | { readonly t: "late" }
@@ -19,7 +19,7 @@ export interface ConnectionOptions {
   readonly ended: (reason: string) => void;
 }
 
-/** One connection from its beginning to its end: requests with a bound in time, and a look whether the server lives. */
+/** One connection: requests with deadlines, and probes whether the server is alive. */
 export class Connection implements Disposable {
   /** Resolves when it is over. */
   readonly over: Promise<void>;

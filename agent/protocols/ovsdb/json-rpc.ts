@@ -22,8 +22,8 @@ export type Notify = (method: string, params: readonly unknown[]) => void;
 
 /**
  * JSON-RPC 1.0 as RFC 7047 uses it (section 4): requests with answers in any order, `echo` from either side,
- * notifications. Bytes in and bytes out, without a socket or a clock. What a message means is told while it is read,
- * before the next one: an answer and the update behind it cannot overtake each other.
+ * notifications. Bytes in and bytes out, without a socket or a clock. Each message is handled before the next one is
+ * read, so an answer and a following update keep their order.
  */
 export class JsonRpc {
   readonly #splitter: JsonSplitter;
@@ -144,7 +144,7 @@ export class JsonRpc {
 
   #readReply({ id, result, error }: Readonly<Record<string, unknown>>): void {
     const isError = error !== undefined && error !== null;
-    // An answer to what was cancelled is none to wonder about.
+    // An answer to a cancelled request is ignored.
     if (typeof id !== "number" || !Number.isInteger(id) || id < 1 || id > this.#lastId)
       this.end(`an answer is to request ${show(id)}, which was never made`);
     else if (result === undefined && !isError) this.end("an answer has neither result nor error");

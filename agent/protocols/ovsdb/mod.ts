@@ -1,6 +1,6 @@
 /**
  * The database of Open vSwitch, spoken with directly: OVSDB (RFC 7047) over a unix socket, a named pipe of Windows or
- * TCP. No policy: what bridges and ports there should be is the data paths'.
+ * TCP. No policy: the data paths decide about bridges and ports.
  */
 export { OvsdbClient } from "./client.ts";
 export { Connection } from "./connection.ts";

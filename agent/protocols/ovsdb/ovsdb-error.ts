@@ -62,7 +62,7 @@ const serverWords: ReadonlySet<string> = new Set<string>([
 /** The code for the `error` member of an answer. */
 const codeOf = (word: string): OvsdbCode => (serverWords.has(word) ? (word as OvsdbCode) : OvsdbCode.refused);
 
-/** Nobody knows, or the database has it and what was to follow has not come. */
+/** Codes after which the outcome is unknown, or the database has the change and the expected effect has not come. */
 const uncertain: ReadonlySet<OvsdbCode> = new Set<OvsdbCode>([
   OvsdbCode.late,
   OvsdbCode.disconnected,
@@ -105,5 +105,5 @@ export function serverError(json: unknown): { readonly code: OvsdbCode; readonly
   return { code: codeOf(word), text: `"${word.slice(0, maxDetailChars)}"${more}` };
 }
 
-/** Sentences of the server; it repeats what it does not like, which may be long. */
+/** How much of the server's details is used; they quote the refused value, which may be long. */
 const maxDetailChars = 500;

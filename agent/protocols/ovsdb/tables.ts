@@ -26,7 +26,7 @@ export const tables = {
   Open_vSwitch: {
     bridges: refs("Bridge"),
     manager_options: refs("Manager"),
-    /** Counted up by whoever wants to know when a change has been carried out. */
+    /** Incremented by clients that want to know when a change has been carried out. */
     next_cfg: one("integer"),
     /** The last `next_cfg` that ovs-vswitchd has carried out. */
     cur_cfg: one("integer"),
@@ -157,7 +157,7 @@ export function unknownColumn(table: TableName, column: string): OvsdbError {
 }
 
 /**
- * A row as it came: a server may leave out columns that have their default. What was not asked for is passed over.
+ * A row from the server, which may leave out columns with default values. Unrequested columns are ignored.
  * @throws {MalformedValue}
  */
 export function decodeRow(table: TableName, columns: readonly string[], json: unknown): Record<string, Value> {

@@ -17,7 +17,7 @@ import { decodeAtom, encodeAtom, MalformedValue, type NamedUuid, type Uuid } fro
 type Order = "<" | "<=" | ">" | ">=";
 type Equality = "==" | "!=";
 
-/** RFC 7047, section 5.1, `<condition>`. Of sets and maps, `includes` and `excludes` take what is to be in them. */
+/** RFC 7047, section 5.1, `<condition>`. For sets and maps, `includes` and `excludes` take the elements. */
 type Condition<T extends TableName> =
   | readonly ["_uuid", Equality, Uuid | NamedUuid]
   | {
@@ -74,7 +74,7 @@ interface WaitOptions<T extends TableName, C extends ColumnName<T>> {
   readonly until: "==" | "!=";
   /** With values for `columns`. */
   readonly rows: readonly Pick<WritableRow<T>, C>[];
-  /** 0, the default, only looks: the transaction fails at once where it is not so. */
+  /** 0, the default, only checks: the transaction fails at once if the condition does not hold. */
   readonly timeoutMs?: number;
 }
 
@@ -145,7 +145,7 @@ export class Transaction {
     this.#push("commit", undefined, { durable }, { t: "nothing" });
   }
 
-  /** Makes the transaction fail: a rehearsal of those before. */
+  /** Makes the transaction fail, as a test of the operations before. */
   abort(): void {
     this.#push("abort", undefined, {}, { t: "nothing" });
   }
@@ -172,7 +172,7 @@ export class Transaction {
   }
 }
 
-/** What a transaction brought, operation by operation. */
+/** The results of a transaction, by operation. */
 export class TransactionOutcome {
   readonly #results: readonly unknown[];
 
@@ -195,7 +195,7 @@ export class TransactionOutcome {
   }
 }
 
-/** For a transaction that a caller has put together wrongly. */
+/** Refuses a transaction without operations. */
 export function requireSteps(transaction: Transaction): void {
   if (transaction.steps.length > 0) return;
   throw new OvsdbError(OvsdbCode.invalid, `Cannot ${transaction.action}: it has 0 operations, wanted at least one`);

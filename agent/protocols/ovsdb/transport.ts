@@ -84,7 +84,7 @@ export type OpenStream = (address: OvsdbAddress, events: StreamEvents, timeoutMs
 
 /**
  * Connects by a socket of Bun.
- * @throws {Error} where it comes to nothing within the time; its message continues a sentence
+ * @throws {Error} if it fails within the time; its message continues a sentence
  */
 export const openStream: OpenStream = async (address, events, timeoutMs) => {
   if (isWindows && address.t === "pipe") {
@@ -115,7 +115,7 @@ export const openStream: OpenStream = async (address, events, timeoutMs) => {
       : Bun.connect({ unix: address.t === "unix" ? address.path : address.name, socket });
   const opened = await openedIn(opening, timeoutMs);
   return {
-    // A socket that has gone answers a negative number; that it has is told by its event.
+    // A closed socket answers a negative number; the closing is reported by its event.
     write: (bytes) => (over ? 0 : Math.max(0, opened.write(bytes))),
     close: () => {
       over = true;

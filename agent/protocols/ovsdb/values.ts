@@ -25,7 +25,7 @@ export type Atom = AtomTypes[AtomName];
 /** What may be written where an atom is wanted. */
 export type WritableAtom<K extends AtomName> = K extends "uuid" ? Uuid | NamedUuid : AtomTypes[K];
 
-/** What came cannot be a value of its column, or a row of its table. */
+/** Received data that is no valid value of its column, or row of its table. */
 export class MalformedValue extends Error {
   override readonly name = "MalformedValue";
 }

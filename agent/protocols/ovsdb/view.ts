@@ -49,8 +49,8 @@ class WatchedRows {
 }
 
 /**
- * What the server has told of the watched tables, whole transactions at a time. It outlives a connection: until the
- * next one has told its state, it is the last that was known, and `isCurrent` says so.
+ * The watched tables as reported by the server, by whole transactions. It outlives a connection: until the next one has
+ * sent its state it shows the last known one, and `isCurrent` is `false`.
  */
 export class View<M extends Monitored> {
   readonly #tables: ReadonlyMap<TableName, WatchedRows>;
@@ -63,7 +63,7 @@ export class View<M extends Monitored> {
     this.#tables = new Map(Object.keys(monitored).map((table) => [table as TableName, new WatchedRows()]));
   }
 
-  /** Whether a connection stands that tells of every change. */
+  /** Whether there is a connection that reports every change. */
   get isCurrent(): boolean {
     return this.#current;
   }
@@ -89,7 +89,7 @@ export class View<M extends Monitored> {
 
   /**
    * Takes over the changes of one transaction.
-   * @throws {MalformedValue} where there are more rows than fit, and nothing is to be relied upon any more
+   * @throws {MalformedValue} if there are too many rows; then the view cannot be relied on
    */
   apply(changes: readonly RowChange[]): void {
     for (const { table, uuid, before, after } of changes) {
@@ -100,7 +100,7 @@ export class View<M extends Monitored> {
   }
 
   /**
-   * Takes over the whole state that a new connection tells.
+   * Takes over the whole state of a new connection.
    * @returns what is different from before
    */
   replace(state: readonly RowChange[]): readonly RowChange[] {
@@ -139,7 +139,7 @@ export interface WaitBounds {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What is looked for: in what has changed, or (`undefined`) in all that there is. */
+/** A search in the changed rows, or (`undefined`) in all rows. */
 type Look<T> = (changes: readonly RowChange[] | undefined) => T | undefined;
 
 interface Wait {
@@ -149,12 +149,12 @@ interface Wait {
   fail(error: OvsdbError): void;
 }
 
-/** Those who wait for the local view to show something. */
+/** Waiters for a state of the local view. */
 export class RowWaits {
   readonly #waits = new Set<Wait>();
 
   /**
-   * @param look asked at once where `isCurrent`, and at every change; what it throws ends the wait
+   * @param look called at once if `isCurrent`, and at every change; an error ends the wait
    * @throws {OvsdbError} `not seen` where the time is over
    */
   add<T>(look: Look<T>, isCurrent: boolean, { timeoutMs, action, signal }: WaitBounds): Promise<T> {
@@ -187,7 +187,7 @@ export class RowWaits {
     });
   }
 
-  /** Rows have changed; `undefined`: everything is to be looked at again. */
+  /** Rows have changed; `undefined`: all rows have to be searched again. */
   look(changes: readonly RowChange[] | undefined): void {
     for (const wait of this.#waits) {
       if (wait.look(changes)) this.#waits.delete(wait);

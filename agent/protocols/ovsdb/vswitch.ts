@@ -26,8 +26,8 @@ interface NewBridge {
 }
 
 /**
- * Makes a bridge with its own port. The transaction fails where one of the name is there: names are unique.
- * Plain operations, as those below: what should stand is the caller's to know.
+ * Makes a bridge with its own port. The transaction fails where one of the name is there: names are unique. Plain
+ * operations, as those below: the caller decides about the wanted state.
  */
 export function insertBridge(
   transaction: Transaction,
@@ -111,7 +111,7 @@ type InterfaceKey = { readonly uuid: Uuid } | { readonly name: string };
 export interface OfportOptions {
   readonly timeoutMs?: number;
   /**
-   * Waits on where ovs-vswitchd could not make the port: its device may come later, as a pod's does on Windows once a
+   * Keeps waiting if ovs-vswitchd could not make the port, because its device may come later, as on Windows once a
    * container has started. Otherwise that is an error.
    */
   readonly patient?: boolean;

@@ -3,13 +3,13 @@ import { dirname, join } from "node:path";
 import type { OvsdbAddress } from "../ovsdb/mod.ts";
 
 const daemon = "ovs-vswitchd";
-/** Its name has the process id, so that a successor does not meet the socket of a killed one. */
+/** The name contains the process id, so that it differs from the socket of a killed process. */
 const socketName = /^ovs-vswitchd\.\d{1,10}\.ctl$/;
 const pipeOfDatabase = /db\.sock$/;
 
 /**
- * Where ovs-vswitchd takes commands if it runs beside this database: its directory is the daemons' common one. The
- * likeliest first; none for a database that is elsewhere.
+ * The control sockets of an ovs-vswitchd beside this database, in the daemons' common directory, the likeliest first;
+ * none for a remote database.
  */
 export async function controlPlaces(database: OvsdbAddress): Promise<readonly OvsdbAddress[]> {
   switch (database.t) {

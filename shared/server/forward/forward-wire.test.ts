@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { decodeAnswers, encodeRequest } from "../../../test/fakes/forward-request.ts";
-import { encodeDone, encodePass, encodeTaken, mostAnswerBytes, readHead, readVariables } from "./forward-wire.ts";
+import { encodeDone, encodePass, encodeTaken, maxAnswerBytes, readHead, readVariables } from "./forward-wire.ts";
 
 const hex = (text: string): Uint8Array => Uint8Array.fromHex(text.replaceAll(/\s/g, ""));
 const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -39,8 +39,8 @@ test("answers have the bytes of the protocol's examples", () => {
   expect(encodePass()).toEqual(hex("00504101 02000000 00000000 00000000 00000000 00000000"));
   expect(encodeTaken(30_000)).toEqual(hex("00504101 03000000 00000000 00000000 00000000 30750000"));
   expect(decodeAnswers(encodeTaken(30_000))).toMatchObject([{ kind: "taken", moreMs: 30_000 }]);
-  expect(encodeDone({ status: 0, stdout: "x".repeat(mostAnswerBytes), stderr: "" })).toHaveLength(mostAnswerBytes + 24);
-  expect(encodeDone({ status: 0, stdout: "x".repeat(mostAnswerBytes), stderr: "y" })).toBeUndefined();
+  expect(encodeDone({ status: 0, stdout: "x".repeat(maxAnswerBytes), stderr: "" })).toHaveLength(maxAnswerBytes + 24);
+  expect(encodeDone({ status: 0, stdout: "x".repeat(maxAnswerBytes), stderr: "y" })).toBeUndefined();
 });
 
 test.each([

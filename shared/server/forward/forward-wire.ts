@@ -2,7 +2,7 @@ import { concat } from "../../rpc/h2-frames.ts";
 
 /**
  * The bytes of a forwarded call, as `forward/PROTOCOL.md` has them: what the small program in front of the executable
- * sends to a daemon in place of running the plugin itself, and what it is answered.
+ * sends to a daemon instead of running the plugin, and the answers.
  */
 
 /** HTTP/2 begins with "P": the first byte tells the two protocols of a socket apart. */
@@ -10,16 +10,19 @@ export const firstByte = 0;
 
 export const requestHeadBytes = 48;
 
-/** Each of the two texts of a request. A longer one belongs to a process of its own: here it would hold up all others. */
-export const mostTextBytes = 64 * 1024;
+/**
+ * The length of each of a request's two texts. A call with a longer one runs in a process of its own, since it would
+ * delay all others here.
+ */
+export const maxTextBytes = 64 * 1024;
 /** Both texts of an answer. */
-export const mostAnswerBytes = 4 * 1024 * 1024;
+export const maxAnswerBytes = 4 * 1024 * 1024;
 
 const requestMark = [0, 0x50, 0x46];
 const answerMark = [0, 0x50, 0x41];
 const protocol = 1;
 
-/** The plugin that the caller was started as, by the number on the wire. */
+/** The plugins by their number on the wire. */
 export const faces = ["pipette", "pipette-ipam"] as const;
 export type Face = (typeof faces)[number];
 
@@ -29,14 +32,14 @@ export interface RequestHead {
   readonly face: Face;
   /** When the caller had read its standard input, by `uptimeMs`. */
   readonly startedUptimeMs: number;
-  /** Until when it waits, unless it is told that the call is taken. */
+  /** Until when it waits, unless the call is taken. */
   readonly untilUptimeMs: number;
   readonly buildId: Uint8Array;
 }
 
 export type HeadOutcome =
   | { readonly t: "call"; readonly head: RequestHead }
-  /** One that only the caller itself can run. So many bytes of texts follow all the same. */
+  /** A call that only the caller itself can run; its texts of this length follow anyway. */
   | { readonly t: "other"; readonly textBytes: number }
   | { readonly t: "garbage" };
 
@@ -47,7 +50,7 @@ export function readHead(bytes: Uint8Array): HeadOutcome {
   const [envBytes, stdinBytes] = [view.getUint32(4, true), view.getUint32(8, true)];
   const face = faces[view.getUint32(12, true)];
   const isKnown = bytes[3] === protocol && face !== undefined;
-  if (!isKnown || envBytes === 0 || envBytes > mostTextBytes || stdinBytes > mostTextBytes)
+  if (!isKnown || envBytes === 0 || envBytes > maxTextBytes || stdinBytes > maxTextBytes)
     return { t: "other", textBytes: envBytes + stdinBytes };
   const head: RequestHead = {
     envBytes,
@@ -61,8 +64,8 @@ export function readHead(bytes: Uint8Array): HeadOutcome {
 }
 
 /**
- * The caller's variables; `undefined` for what cannot be told apart from others as text: a name that comes twice, or
- * bytes that are no UTF-8.
+ * The caller's variables; `undefined` if they are ambiguous as text: a name that occurs twice, or bytes that are no
+ * UTF-8.
  */
 export function readVariables(bytes: Uint8Array): Readonly<Record<string, string>> | undefined {
   let text: string;
@@ -81,7 +84,7 @@ export function readVariables(bytes: Uint8Array): Readonly<Record<string, string
   return Object.fromEntries(variables);
 }
 
-/** What a call came to that has been carried out, or refused as a plugin refuses one. */
+/** The outcome of a call that was carried out, or refused by the plugin. */
 export interface Done {
   readonly status: number;
   readonly stdout: string;
@@ -93,14 +96,14 @@ const kinds = { done: 1, pass: 2, taken: 3 } as const;
 /** `undefined` where it is longer than an answer can be. */
 export function encodeDone({ status, stdout, stderr }: Done): Uint8Array | undefined {
   const [out, err] = [new TextEncoder().encode(stdout), new TextEncoder().encode(stderr)];
-  if (out.length + err.length > mostAnswerBytes) return undefined;
+  if (out.length + err.length > maxAnswerBytes) return undefined;
   return concat([answerHead(kinds.done, status, out.length, err.length, 0), out, err]);
 }
 
-/** Nothing has been done, and nothing will be: the caller runs the call itself. */
+/** Nothing has been and will be done: the caller runs the call itself. */
 export const encodePass = (): Uint8Array => answerHead(kinds.pass, 0, 0, 0, 0);
 
-/** The caller is to wait so long from now on. */
+/** The call is taken: the caller waits so long from now on. */
 export const encodeTaken = (moreMs: number): Uint8Array => answerHead(kinds.taken, 0, 0, 0, moreMs);
 
 function answerHead(...numbers: readonly number[]): Uint8Array {

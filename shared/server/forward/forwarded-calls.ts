@@ -5,21 +5,24 @@ import type { CallTracker } from "../call-tracker.ts";
 import type { Face, RequestHead } from "./forward-wire.ts";
 import { type Caller, type CniRunner, type ForwardedCall, type Outcome, runForwarded } from "./run-forwarded.ts";
 
-/** Calls at a time, those that wait for their turn among them: a node has a tenth of that in pods. */
-export const mostForwardedCalls = 1000;
+/** Calls at a time, waiting ones included: ten times the pods of a node. */
+export const maxForwardedCalls = 1000;
 
 /**
- * Variables and configuration of a call together. All others wait while one is read: some 4 ms for the strangest of
- * this length (many ranges, which are all compared), a fifth of one for the usual. What is longer, such as the list of a
- * GC on a full node, is read by a process of its own.
+ * Variables and configuration of a call together. All other calls wait while one is parsed: up to 4 ms at this length
+ * (with many ranges, which are all compared), usually a fifth of a millisecond. Longer ones, such as the list of a GC
+ * on a full node, run in a process of their own.
  */
-export const mostCallBytes = 8 * 1024;
+export const maxCallBytes = 8 * 1024;
 
-/** What answers forwarded calls: the same code that a plugin's process runs. */
+/** Answers forwarded calls by the same code that a plugin's process runs. */
 export interface Forwarding {
-  /** Of this program. Only its twin's calls are answered: any other build's plugin may do something else. */
+  /**
+   * The id of this build. Only calls of the same build are answered, since another build's plugin may behave
+   * differently.
+   */
   readonly buildId: Uint8Array;
-  /** By face; one that is missing is not served here. Whoever cannot serve now, or not this call, has it passed. */
+  /** By plugin; a missing one is not served here. A runner that cannot serve a call now passes it back. */
   readonly runners: Readonly<Partial<Record<Face, CniRunner>>>;
 }
 
@@ -36,11 +39,11 @@ export class ForwardedCalls {
     this.#logger = logger;
   }
 
-  /** Whether a call of this head is one for us, and there is room for it. It is to `leave` then. */
+  /** Whether a call with this head is accepted, and there is room for it. Then it has to `leave`. */
   enter({ face, buildId, envBytes, stdinBytes }: RequestHead): boolean {
     const isOurs = buildId.every((byte, at) => byte === this.#forwarding.buildId[at]);
-    if (!isOurs || envBytes + stdinBytes > mostCallBytes) return false;
-    if (this.#forwarding.runners[face] === undefined || this.#open >= mostForwardedCalls) return false;
+    if (!isOurs || envBytes + stdinBytes > maxCallBytes) return false;
+    if (this.#forwarding.runners[face] === undefined || this.#open >= maxForwardedCalls) return false;
     this.#open++;
     return true;
   }
@@ -52,7 +55,7 @@ export class ForwardedCalls {
   /** Never rejects. */
   async run(call: ForwardedCall, caller: Caller): Promise<Outcome> {
     const runner = this.#forwarding.runners[call.face];
-    // Whoever waits no more runs it himself by now.
+    // A caller that no longer waits runs the call itself by now.
     if (runner === undefined || caller.signal.aborted || (uptimeMs() ?? 0) > call.untilUptimeMs) return { t: "pass" };
     let begun = false;
     try {

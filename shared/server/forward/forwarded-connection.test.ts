@@ -6,7 +6,7 @@ import { createLogger } from "../../log.ts";
 import { uptimeMs } from "../../os/uptime.ts";
 import { concat } from "../../rpc/h2-frames.ts";
 import { CallTracker } from "../call-tracker.ts";
-import { ForwardedCalls, mostCallBytes, mostForwardedCalls } from "./forwarded-calls.ts";
+import { ForwardedCalls, maxCallBytes, maxForwardedCalls } from "./forwarded-calls.ts";
 import { ForwardedConnection, requestMs } from "./forwarded-connection.ts";
 import type { CniRunner, HostedCall } from "./run-forwarded.ts";
 
@@ -98,7 +98,7 @@ describe("a connection with one forwarded call", () => {
     ["without variables", { env: {} }],
     ["with variables that cannot be read", { env: new TextEncoder().encode("A=1\0A=2\0") }],
     ["with too many variables", { env: { CNI_ARGS: "x".repeat(70_000) } }],
-    ["with a long configuration", { stdin: "x".repeat(mostCallBytes) }],
+    ["with a long configuration", { stdin: "x".repeat(maxCallBytes) }],
     ["with one without measure", { stdin: "x".repeat(10_000_000) }],
     ["that nobody waits for any more", { startedUs: 1, untilUs: 2 }],
   ])("one %s is passed, and nothing has been done", async (_, request) => {
@@ -125,7 +125,7 @@ describe("a connection with one forwarded call", () => {
   test("there are so many at a time, those at work whose caller has gone among them", async () => {
     const { promise, resolve } = Promise.withResolvers<number>();
     runner = () => promise;
-    const peers = Array.from({ length: mostForwardedCalls }, () => new Peer(calls));
+    const peers = Array.from({ length: maxForwardedCalls }, () => new Peer(calls));
     for (const peer of peers) expect(await peer.send({})).toEqual([]);
     peers[0]?.connection.ended();
     expect(await new Peer(calls).send({})).toEqual(["pass"]);

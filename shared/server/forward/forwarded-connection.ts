@@ -13,23 +13,29 @@ import {
 import type { ForwardedCalls } from "./forwarded-calls.ts";
 import type { Caller, Outcome } from "./run-forwarded.ts";
 
-/** From the first byte to the last of a request; its sender has given up then, and has it in one piece. */
+/**
+ * The time from the first to the last byte of a request, which is sent in one piece; after that the sender has given
+ * up.
+ */
 export const requestMs = 1_000;
 
 export interface ForwardedOptions {
   readonly calls: ForwardedCalls;
   readonly memory: RequestMemory;
-  /** Where calls wait until they begin. */
+  /** The queue in which calls wait for their turn. */
   readonly turns: TurnTaker;
-  /** Whether the peer is one that may have root do something. */
+  /** Whether the peer may make root do something. */
   isTrusted(): boolean;
-  /** There is something to `take`, or nothing more will be: to be written before this returns. */
+  /** Called when there is something to `take`, or the connection ends; must write before it returns. */
   flush(): void;
 }
 
 type State =
   | { readonly t: "head" }
-  /** So many bytes of texts are to come; without `head` they are only waited for, for an answer that cuts them off may get lost. */
+  /**
+   * So many bytes of texts have yet to come. Without `head` they are only read to the end, because an answer sent
+   * before could get lost.
+   */
   | { readonly t: "texts"; readonly head: RequestHead | undefined; readonly textBytes: number }
   | { readonly t: "whole"; readonly head: RequestHead }
   | { readonly t: "atWork" }
@@ -37,7 +43,7 @@ type State =
 
 /**
  * The server's side of a connection that carries one forwarded call (`forward/PROTOCOL.md`), without any input or
- * output, as `ServerConnection` is for gRPC: hand in what arrives, send what `take` gives.
+ * output, like `ServerConnection` for gRPC: the caller passes what arrives to `receive` and sends what `take` gives.
  */
 export class ForwardedConnection {
   readonly #options: ForwardedOptions;
@@ -91,9 +97,9 @@ export class ForwardedConnection {
       rest = this.#gather(rest, end);
       if (this.#length === end) this.#onTexts(head);
     }
-    // There is one call on a connection: whoever says more is none of ours.
+    // There is one call on a connection: a client that sends more is not ours.
     if (rest.length > 0) this.#end();
-    // Most come in one piece, and need no clock.
+    // Most requests come in one piece and need no timer.
     else if (this.#state.t === "head" || this.#state.t === "texts")
       this.#late ??= setTimeout(() => this.#end(), requestMs);
   }
@@ -102,7 +108,7 @@ export class ForwardedConnection {
     return this.#answer.shift() ?? nothing;
   }
 
-  /** The server stops. A call at work is finished; one that is not there yet will be passed, since none begins. */
+  /** The server stops. A running call is finished; an incomplete one is passed back, since none begins any more. */
   leave(): void {}
 
   refresh(): void {}
@@ -117,7 +123,7 @@ export class ForwardedConnection {
   ended(): void {
     clearTimeout(this.#late);
     this.#options.turns.leave(this);
-    // What is at work counts until it has ended.
+    // A running call counts until it has ended.
     if (this.#state.t === "atWork") this.#gone.abort();
     else this.#letGo();
     this.#state = { t: "over" };
@@ -129,7 +135,7 @@ export class ForwardedConnection {
     return false;
   }
 
-  /** Keeps what belongs to the first `end` bytes. @returns the rest */
+  /** Stores what belongs to the first `end` bytes. @returns the rest */
   #gather(chunk: Uint8Array, end: number): Uint8Array {
     const part = chunk.subarray(0, end - this.#length);
     if (this.#state.t === "head" || (this.#state.t === "texts" && this.#state.head !== undefined))
@@ -188,7 +194,8 @@ export class ForwardedConnection {
   }
 
   #finish(outcome: Outcome): void {
-    // What is too long to be answered its caller has to find out by itself, as it does where we have ended over it.
+    // If the answer is too long, the caller has to find out the outcome itself, as if this process had ended during the
+    // call.
     const answer = outcome.t === "done" ? encodeDone(outcome) : outcome.t === "pass" ? encodePass() : undefined;
     if (answer !== undefined) this.#say(answer);
     this.#letGo();

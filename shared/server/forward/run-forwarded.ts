@@ -4,45 +4,48 @@ import { CniCode, CniError } from "../../errors.ts";
 import { uptimeMs } from "../../os/uptime.ts";
 import type { Done, RequestHead } from "./forward-wire.ts";
 
-/** What a call writes to standard error at most; a runtime's log takes no more of a delegated plugin either. */
-const mostLogChars = 1024 * 1024;
+/** How much a call may write to standard error. */
+const maxLogChars = 1024 * 1024;
 
-/** A call as it came, all of it. */
+/** A complete call. */
 export interface ForwardedCall extends Pick<RequestHead, "face" | "startedUptimeMs" | "untilUptimeMs"> {
-  /** The caller's, as far as they are a plugin's business. */
+  /** The caller's environment variables that concern a plugin. */
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: Uint8Array;
 }
 
-/** What whoever runs a call has of the caller. */
+/** The caller, as the code that runs its call sees it. */
 export interface Caller {
   /** Aborted when it has gone. */
   readonly signal: AbortSignal;
-  /** Has it wait so long from now on; said before anything is changed, so that it stays with this call. */
+  /** Makes it wait so long from now on; called before anything is changed, so that it stays with this call. */
   taken(moreMs: number): void;
 }
 
 export type Outcome =
   | ({ readonly t: "done" } & Done)
-  /** Nothing has been done: the caller is to run the call itself. */
+  /** Nothing has been done: the caller runs the call itself. */
   | { readonly t: "pass" }
-  /** The caller is to look itself what has become of it. */
+  /** The caller has to find out the outcome itself. */
   | { readonly t: "lost" };
 
-/** Where a call runs: in a daemon, in place of a process of its own. */
+/** A call that runs in a daemon instead of a process of its own. */
 export interface HostedCall {
   readonly call: ForwardedCall;
   /** Aborted when the caller has gone. */
   readonly signal: AbortSignal;
   /**
-   * Leaves the call to the caller, as what only its process can do: before anything has been changed.
+   * Has the caller run the call itself, because only its process can; before anything has been changed.
    * @throws always
    */
   pass(): never;
-  /** Lets the caller find out what has become of the call, which has failed here in a way in which it would not have there. @throws always */
+  /**
+   * Has the caller find out the outcome itself, after a failure here that its own process would not have had.
+   * @throws always
+   */
   lose(cause: unknown): never;
   /**
-   * From here on the call is ours. To be called before anything is changed.
+   * From here on this process runs the call. To be called before anything is changed.
    * @param timeoutMs what the configuration allows, since the call began
    * @throws as `pass` where that is over
    */
@@ -52,7 +55,7 @@ export interface HostedCall {
 /** One plugin, by its environment and streams. @returns the exit status */
 export type CniRunner = (io: PluginIo, hosted: HostedCall) => Promise<number>;
 
-/** As `runPluginProcess`, with the texts of a caller elsewhere in place of this process's own. */
+/** As `runPluginProcess`, with a caller's texts instead of this process's environment and streams. */
 export async function runForwarded(call: ForwardedCall, caller: Caller, runner: CniRunner): Promise<Outcome> {
   let instead: Outcome | undefined;
   let stdout: string | undefined;
@@ -66,12 +69,12 @@ export async function runForwarded(call: ForwardedCall, caller: Caller, runner: 
       stdout = `${text}\n`;
     },
     log: (line) => {
-      if (stderr.length < mostLogChars) stderr += `${line}\n`.slice(0, mostLogChars);
+      if (stderr.length < maxLogChars) stderr += `${line}\n`.slice(0, maxLogChars);
     },
   };
   const end = (outcome: Outcome, cause?: unknown): never => {
     instead ??= outcome;
-    // The code on the way up may make of it what it likes.
+    // Callers on the way up may handle this error in any way.
     throw new CniError(CniCode.tryAgainLater, "Cannot run the call here: it is its caller's", { cause });
   };
   const hosted: HostedCall = {

@@ -57,7 +57,7 @@ export class Outbox {
     this.#ready.add(stream);
   }
 
-  /** A stream is over, sent or not. */
+  /** A stream is over, whether everything was sent or not. */
   forget(stream: ServerStream): void {
     this.#waiting -= stream.answer.waiting;
     this.#ready.delete(stream);
@@ -112,7 +112,7 @@ export class Outbox {
     return undefined;
   }
 
-  /** The form in which this header block goes out: the first one since the peer's table shrank has to say so. */
+  /** The header block as it has to be sent: the first one after the peer's table has shrunk needs a size update. */
   blockOf(block: Uint8Array): Uint8Array {
     if (!this.peer.tableShrunk) return block;
     this.peer.tableShrunk = false;
@@ -120,15 +120,15 @@ export class Outbox {
   }
 }
 
-/** "The table holds 0 bytes from here on" (RFC 7541, section 6.3): ours never holds anything. */
+/** A size update to 0 bytes (RFC 7541, section 6.3), since our table never holds anything. */
 const tableOfNothing = new Uint8Array([0x20]);
 
 const beyondWindow: Fault = { code: H2Code.flowControlError, is: "a window beyond 2^31 bytes came" };
 
-/** What the peer allows (RFC 9113, section 6.5.2), as far as it concerns what we send. */
+/** The peer's settings (RFC 9113, section 6.5.2) that concern what we send. */
 class PeerSettings {
   frameBytes: number = initialFrameBytes;
-  /** Of streams that are opened from now on. */
+  /** The initial window of new streams. */
   windowBytes: number = initialWindowBytes;
   /** Whether its table for our headers has become smaller, which the next block has to confirm (RFC 7541, 4.2). */
   tableShrunk = false;

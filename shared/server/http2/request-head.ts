@@ -3,7 +3,7 @@ import type { Header } from "../../rpc/hpack.ts";
 import type { Problem } from "../../rpc/rpc-error.ts";
 import { GrpcCode } from "../../rpc/rpc-error.ts";
 
-/** What a call's headers say. */
+/** The content of a call's headers. */
 export interface RequestHead {
   /** `/package.Service/Method`. */
   readonly path: string;
@@ -22,11 +22,11 @@ export type HeadOutcome =
   /** What RFC 9113, section 8.1.1, calls malformed. */
   | { readonly t: "malformed" };
 
-/** Headers of HTTP/1 that say something of the connection, which a stream cannot (section 8.2.2). */
+/** Connection headers of HTTP/1, which are forbidden in a stream (section 8.2.2). */
 const ofConnections = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 const pseudoHeaders = [":method", ":scheme", ":path", ":authority"];
 
-/** Reads and checks a request's header list. What `:authority` says is nobody's business on a local socket. */
+/** Reads and checks a request's header list. `:authority` is ignored on a local socket. */
 export function readHead(headers: readonly Header[]): HeadOutcome {
   if (!isWellFormed(headers)) return { t: "malformed" };
   const method = headerOf(headers, ":method");
@@ -73,7 +73,7 @@ const isGrpc = (type: string): boolean =>
 
 const unitsMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 
-/** In milliseconds, at most what a timer can do; `undefined` for what is none (grpc/grpc, doc/PROTOCOL-HTTP2.md). */
+/** In milliseconds, at most the longest timer; `undefined` for an invalid text (grpc/grpc, doc/PROTOCOL-HTTP2.md). */
 function readTimeout(text: string): number | undefined {
   const digits = text.slice(0, -1);
   const unitMs = unitsMs[text.slice(-1)];

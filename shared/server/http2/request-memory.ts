@@ -1,13 +1,13 @@
 import { limits } from "../../limits.ts";
 
-/** What requests take of the memory until they are served, counted over all connections of a server. */
+/** The memory of requests until they are served, counted over all connections of a server. */
 export interface RequestMemory {
   heldBytes: number;
-  /** Asked where there is no more: who holds the most of it and gets no further is to let go. */
+  /** Called when there is none left: the connection that holds the most in incomplete requests has to release it. */
   makeRoom?(): void;
 }
 
-/** What one request, or the beginning of one, holds of it. */
+/** The memory of one request, or of its received part. */
 export class HeldBytes {
   readonly #memory: RequestMemory;
   #bytes = 0;
@@ -21,7 +21,7 @@ export class HeldBytes {
     return this.#bytes;
   }
 
-  /** @returns whether there is room for so much more; none where room was made of whoever asks */
+  /** @returns whether there is room for so much more; `false` also if this request itself was dropped to make room */
   take(bytes: number): boolean {
     if (this.#isFull(bytes)) this.#memory.makeRoom?.();
     if (this.#isOver || this.#isFull(bytes)) return false;
@@ -35,7 +35,7 @@ export class HeldBytes {
     this.#bytes = 0;
   }
 
-  /** Gives back for good: what still comes is not kept, so nobody would give it back. */
+  /** Releases it for good; later bytes are not kept. */
   close(): void {
     this.giveBack();
     this.#isOver = true;

@@ -26,28 +26,29 @@ import { HeldBytes, type RequestMemory } from "./request-memory.ts";
 import { type CallListener, type ServerCall, ServerStream, type StreamOwner } from "./server-stream.ts";
 
 export interface ConnectionOptions {
-  /** Told of each call when its headers have been read. */
+  /** Called for each call when its headers have been read. */
   open(call: ServerCall): CallListener;
   readonly memory: RequestMemory;
-  /** Where calls wait until they begin. */
+  /** The queue in which calls wait for their turn. */
   readonly turns: TurnTaker;
-  /** Told when a call has something to send: there may be something to `take`. */
+  /** Called when there may be something to `take`. */
   wake(): void;
 }
 
 type State =
-  /** Its first bytes are still to come, so many of them have. */
+  /** Waits for the preface, of which so many bytes have come. */
   | { readonly t: "preface"; readonly matched: number }
   /** The first frame is to be SETTINGS. */
   | { readonly t: "settings" }
   | { readonly t: "open" }
-  /** By a fault, or because the peer has gone. */
+  /** Closed by a fault, or because the peer has gone. */
   | { readonly t: "closed" };
 
 /**
  * The server's side of an HTTP/2 connection that carries gRPC calls (RFC 9113; grpc/grpc, doc/PROTOCOL-HTTP2.md),
- * without any input or output, as `H2Call` is the client's: hand in what arrives, send what `take` gives. What
- * breaks the protocol or a bound ends a stream by RST_STREAM or the connection by GOAWAY; nothing is thrown.
+ * without any input or output, like `H2Call` for the client: the caller passes what arrives to `receive` and sends what
+ * `take` gives. Violations of the protocol or a bound end a stream by RST_STREAM or the connection by GOAWAY; nothing
+ * is thrown.
  */
 export class ServerConnection implements StreamOwner {
   readonly #options: ConnectionOptions;
@@ -58,14 +59,14 @@ export class ServerConnection implements StreamOwner {
   readonly #streams = new Map<number, ServerStream>();
   #state: State = { t: "preface", matched: 0 };
   #leaving = false;
-  /** Calls that the peer or a handler still has to do with; a stream that was reset counts until its handler has ended. */
+  /** Calls of which the peer or the handler is not done; a reset stream counts until its handler has ended. */
   #calls = 0;
   #lastStream = 0;
   #requests = 0;
-  /** Bytes of DATA that the peer has not been given back: what comes is taken at once, and bounded otherwise. */
+  /** Received bytes of DATA that no WINDOW_UPDATE has returned yet; memory is bounded by other means. */
   #consumed = 0;
   #controlFrames = 0;
-  /** WINDOW_UPDATEs that came for what was sent: up to one for the stream and one for the connection per frame. */
+  /** WINDOW_UPDATEs that are allowed for sent frames: one for the stream and one for the connection per frame. */
   #updates = 0;
 
   constructor(options: ConnectionOptions) {
@@ -82,24 +83,24 @@ export class ServerConnection implements StreamOwner {
     ]);
   }
 
-  /** Whether a handler is at work, or a call's turn is still to come. */
+  /** Whether a handler is running, or a call waits for its turn. */
   get isHandling(): boolean {
     return this.#queue.isHandling;
   }
 
-  /** What it has of `RequestMemory`. */
+  /** Its share of `RequestMemory`. */
   get heldBytes(): number {
     let bytes = this.#headers.heldBytes;
     for (const stream of this.#streams.values()) bytes += stream.heldBytes;
     return bytes;
   }
 
-  /** What of that belongs to calls whose request is not whole. */
+  /** The part of that for incomplete requests. */
   get halfBytes(): number {
     return this.#half().reduce((bytes, stream) => bytes + stream.heldBytes, 0);
   }
 
-  /** How many requests have come as a whole. */
+  /** How many complete requests have come. */
   get requests(): number {
     return this.#requests;
   }
@@ -109,10 +110,7 @@ export class ServerConnection implements StreamOwner {
     return this.#state.t === "closed" || (this.#leaving && this.#streams.size === 0);
   }
 
-  /**
-   * Whether what there is to send does the peer no good before its call is answered: it waits for nothing else, so
-   * one packet, and one wake-up of the peer, can be spared.
-   */
+  /** Whether sending can wait until the peer's call is answered, which saves a packet and a wake-up of the peer. */
   get canWait(): boolean {
     return this.#outbox.onlyOpens && this.isHandling;
   }
@@ -134,7 +132,7 @@ export class ServerConnection implements StreamOwner {
   take(): Uint8Array {
     const { waiting } = this.#outbox;
     const bytes = this.#outbox.take((stream) => {
-      // What the peer still says on it is not wanted (section 8.1).
+      // The rest of the request is not needed (section 8.1).
       if (!stream.requestEnded) this.#outbox.push(encodeReset(stream.id, H2Code.noError));
       this.#controlFrames = 0;
       this.#close(stream);
@@ -143,20 +141,20 @@ export class ServerConnection implements StreamOwner {
     return bytes;
   }
 
-  /** Takes no more calls, and says so; those that are open go on. */
+  /** Takes no more calls, and tells the peer; open ones continue. */
   leave(): void {
     if (this.#leaving || this.#state.t === "closed") return;
     this.#leaving = true;
     this.#outbox.push(encodeGoaway(this.#lastStream, H2Code.noError, ""));
   }
 
-  /** Lets go of requests that are not whole; calls at work go on. */
+  /** Drops incomplete requests; running calls continue. */
   refuseHalf(): void {
     for (const stream of this.#half()) this.#fail(this.#reset(stream.id, H2Code.enhanceYourCalm));
     this.#options.wake();
   }
 
-  /** To be called now and then: what came too fast is measured from here on. */
+  /** To be called periodically: restarts the counting of frames. */
   refresh(): void {
     this.#controlFrames = 0;
   }
@@ -234,12 +232,12 @@ export class ServerConnection implements StreamOwner {
       case FrameType.pushPromise:
         return broken("a client pushed");
       default:
-        // PRIORITY is of the past; unknown types are to be ignored (section 4.1).
+        // PRIORITY is deprecated; unknown types are to be ignored (section 4.1).
         return this.#count();
     }
   }
 
-  /** For each frame that costs work and carries nothing on. */
+  /** Counts a frame that costs work and serves no call. */
   #count(): Fault | undefined {
     this.#controlFrames++;
     if (this.#controlFrames <= limits.controlFrames) return undefined;
@@ -247,7 +245,7 @@ export class ServerConnection implements StreamOwner {
     return { code: H2Code.enhanceYourCalm, is };
   }
 
-  /** A peer may give back each frame by itself; a write may hold thousands of small ones. */
+  /** A peer may send an update for each frame, and one write may contain thousands of small ones. */
   #countUpdate(): Fault | undefined {
     if (this.#updates >= 2 * this.#outbox.frames) return this.#count();
     this.#updates++;
@@ -257,7 +255,7 @@ export class ServerConnection implements StreamOwner {
   #onHeaders({ stream: id, endStream, headers }: HeaderList): Fault | undefined {
     const open = this.#streams.get(id);
     if (open !== undefined) return this.#onTrailers(open, endStream);
-    // Of a call that is over, or one that came too late.
+    // For a call that is over, or one that came too late.
     if (id <= this.#lastStream || this.#leaving) return this.#count();
     this.#lastStream = id;
     if (this.#calls >= limits.concurrentStreams) return this.#reset(id, H2Code.refusedStream);
@@ -270,7 +268,7 @@ export class ServerConnection implements StreamOwner {
     }
     const held = new HeldBytes(this.#options.memory);
     const hasRoom = held.take(bytesOf(headers));
-    // Room may have been made of this very connection.
+    // This same connection may have been closed to make room.
     if (this.isOver) held.close();
     if (!hasRoom || this.isOver) return this.#reset(id, H2Code.refusedStream);
     const stream = new ServerStream(id, outcome.head, this.#outbox.peer.windowBytes, this, held);
@@ -294,14 +292,14 @@ export class ServerConnection implements StreamOwner {
     const { length } = frame.payload;
     this.#consumed += length;
     if (this.#consumed >= limits.receiveWindowBytes / 2) {
-      // In large steps, for each is a packet (section 6.9). Padding counts as well.
+      // In large steps, since each update is a packet (section 6.9). Padding counts as well.
       this.#outbox.push(encodeWindowUpdate(0, this.#consumed));
       this.#consumed = 0;
     }
     const part = unpadded(frame, 0);
     if (part === undefined) return broken("DATA came with more padding than payload");
     const stream = this.#streams.get(frame.stream);
-    // Of a call that is over, which its caller may not know yet.
+    // For a call that is over, which the client may not know yet.
     if (stream === undefined) return part.length === 0 ? this.#count() : undefined;
     return this.#onPart(stream, part, length, (frame.flags & flags.endStream) !== 0);
   }
@@ -370,7 +368,7 @@ export class ServerConnection implements StreamOwner {
     return this.#countUpdate();
   }
 
-  /** Of a stream that nobody has opened yet, or of none. */
+  /** Whether a stream has not been opened yet. */
   #isIdle(stream: number): boolean {
     return stream === 0 || stream % 2 === 0 || (stream > this.#lastStream && !this.#leaving);
   }

@@ -6,45 +6,45 @@ import { AnswerSender, answerHeadBlock, trailersBlock, trailersOnlyBlock } from 
 import type { RequestHead } from "./request-head.ts";
 import type { HeldBytes } from "./request-memory.ts";
 
-/** One call, as whoever serves it sees it. Nothing here throws; what comes behind the end of a call is dropped. */
+/** One call, as its handler sees it. Nothing here throws; sending after the end of a call has no effect. */
 export interface ServerCall {
   readonly head: RequestHead;
-  /** Whether the caller takes more than waits for it already. */
+  /** Whether the client has room for more than waits already. */
   readonly hasRoom: boolean;
   send(message: Uint8Array): void;
   /** Ends the answer. */
   finish(code: GrpcCode, message?: string): void;
 }
 
-/** What a call tells whoever serves it. */
+/** The events of a call, for its handler. */
 export interface CallListener {
   /** The request, once it is whole. The call counts as open until the promise, which must not fail, is settled. */
   request(message: Uint8Array): Promise<void>;
-  /** Told once `hasRoom` is true again. */
+  /** Called once `hasRoom` is true again. */
   room(): void;
   /** The caller has gone; nobody reads what is sent. */
   gone(): void;
 }
 
-/** What a stream tells its connection. */
+/** The events of a stream, for its connection. */
 export interface StreamOwner {
-  /** Its request is there, and its call may begin. */
+  /** Its request is complete, and its call may begin. */
   whole(stream: ServerStream): void;
-  /** It has something to send: `bytes` more of messages. */
+  /** It has something to send, with `bytes` more of messages. */
   wrote(stream: ServerStream, bytes: number): void;
-  /** Neither the peer nor a handler has anything to do with it any more. */
+  /** Both the peer and the handler are done with it. */
   left(stream: ServerStream): void;
-  /** A header block that every block of ours has to begin with. */
+  /** Answers a header block with the prefix that it needs. */
   blockOf(block: Uint8Array): Uint8Array;
 }
 
-/** One stream of a connection: a request with one message, its answer, and who of the three sides is done with it. */
+/** One stream of a connection: a request with one message, its answer, and which sides are done with it. */
 export class ServerStream implements ServerCall {
   readonly id: number;
   readonly head: RequestHead;
   readonly answer: AnswerSender;
   listener: CallListener | undefined;
-  /** Bytes of DATA that the peer has not been given back. */
+  /** Received bytes of DATA that no WINDOW_UPDATE has returned yet. */
   consumed = 0;
   readonly #owner: StreamOwner;
   readonly #request = new MessageReader(limits.messageBytes, "request");
@@ -74,12 +74,12 @@ export class ServerStream implements ServerCall {
     return this.#held.bytes;
   }
 
-  /** Whether the peer has said all. */
+  /** Whether the request has ended. */
   get requestEnded(): boolean {
     return this.#requestEnded;
   }
 
-  /** Whether all that its connection still waits for is the handler. */
+  /** Whether the stream only waits for its handler. */
   get isHandling(): boolean {
     return this.#handling && !this.#finished;
   }
@@ -119,7 +119,7 @@ export class ServerStream implements ServerCall {
     if (problem !== undefined) this.refuse(problem);
   }
 
-  /** The peer has said all. */
+  /** The request has ended. */
   endRequest(): void {
     this.#requestEnded = true;
     if (this.#finished || this.#closed || this.listener === undefined) return;
@@ -132,7 +132,7 @@ export class ServerStream implements ServerCall {
     this.#owner.whole(this);
   }
 
-  /** Its turn has come. One that nobody waits for any more ends here. */
+  /** Its turn has come. An abandoned call ends here. */
   begin(): void {
     const message = this.#message;
     this.#message = undefined;

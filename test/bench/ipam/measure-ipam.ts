@@ -3,7 +3,7 @@ import { measurePool, type PoolFigures } from "./measure-pool.ts";
 import { measureWriters, type WriterFigures } from "./measure-writers.ts";
 import { nameOf, type Pool, poolsUpTo } from "./pool.ts";
 
-export interface IpamSetting extends Pick<Setting, "dist" | "peers" | "scratch" | "rounds" | "progress"> {
+export interface IpamSetting extends Pick<Setting, "dist" | "peers" | "launcher" | "scratch" | "rounds" | "progress"> {
   /** Calls of each kind within a process. */
   readonly calls: number;
   /** How many processes write at once. */

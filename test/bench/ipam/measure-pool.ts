@@ -32,7 +32,7 @@ export interface PoolFigures {
   readonly bytesPerLease?: number;
 }
 
-type PoolSetting = Pick<Setting, "dist" | "peers" | "scratch" | "rounds" | "progress">;
+type PoolSetting = Pick<Setting, "dist" | "peers" | "launcher" | "scratch" | "rounds" | "progress">;
 
 export async function measurePool(setting: PoolSetting, pool: Pool, calls: number): Promise<PoolFigures> {
   const ours = `${setting.scratch}/ours`;
@@ -66,14 +66,14 @@ export async function measurePool(setting: PoolSetting, pool: Pool, calls: numbe
 type Side = readonly [executable: string, conf: string];
 
 /** Both sides in turn, and who goes first alternates; the first round warms up and does not count. */
-function coldCalls({ rounds, peers }: PoolSetting, sides: readonly Side[]): readonly Cold[] {
+function coldCalls({ rounds, peers, launcher }: PoolSetting, sides: readonly Side[]): readonly Cold[] {
   const times = sides.map(() => ({ add: [] as number[], del: [] as number[] }));
   for (let round = 0; round <= rounds; round++) {
     const order = [...sides.keys()];
     for (const i of round % 2 === 0 ? order : order.reverse()) {
       const [executable, conf] = sides[i]!;
       const call = (verb: string): number =>
-        runTimed({ executable, conf, env: verbEnv(verb, `new-${round}`, "/var/run/netns/bench", peers) }).ms;
+        runTimed(launcher, { executable, conf, env: verbEnv(verb, `new-${round}`, "/var/run/netns/bench", peers) }).ms;
       const [add, del] = [call("ADD"), call("DEL")];
       if (round === 0) continue;
       times[i]!.add.push(add);

@@ -1,39 +1,39 @@
 import { AgentHome } from "../../support/agent-process.ts";
 import { budgets } from "../budgets.ts";
-import { readFromEndToEnd } from "../page-cache.ts";
-import { runTimed, verbEnv } from "../plugin-process.ts";
-import { type CrowdOutcome, crowd, makeNamespaces, type Namespace, removeNamespaces, type Side } from "../pods.ts";
-import { compare, type Row } from "../row.ts";
+import { compileFront } from "../front.ts";
+import { type CrowdOutcome, crowd, makeNamespaces, removeNamespaces, type Side } from "../pods.ts";
+import { compareInBothStates, type Row } from "../row.ts";
 import type { Setting } from "../setting.ts";
 import { summarize } from "../stats.ts";
+import { measureVerbs, timedVerb } from "./verbs.ts";
 
 const network = "bench";
 const cniVersion = "1.0.0";
 
 /** Whole pods, as a runtime sees them: plugin, allocator, agent, kernel; against `bridge` with host-local. */
 export async function measurePods(setting: Setting): Promise<Row[]> {
+  const { dist, peers, scratch } = setting;
   const networks = [{ name: network, subnets: ["10.66.0.0/16"], bridge: "bench-ours", masquerade: false }];
-  await using home = new AgentHome({ networks, logLevel: "info" }, setting.dist);
+  await using home = new AgentHome({ networks, logLevel: "info" }, dist);
   const agent = await home.start();
   const list = JSON.parse(await Bun.file(home.conflist).text());
-  const logFile = `${setting.scratch}/plugin.log`;
-  const ours: Side = {
-    executable: `${setting.dist}/pipette`,
+  const logFile = `${scratch}/plugin.log`;
+  const wholeProgram = `${dist}/pipette`;
+  const front = await compileFront(`${scratch}/front-pods`, dist, { agentSocket: home.socket, wholeProgram });
+  const whole: Side = {
+    executable: wholeProgram,
     conf: { ...list.plugins[0], name: network, cniVersion },
-    path: setting.peers,
+    path: peers,
   };
+  const ours: Side = { ...whole, executable: front.pipette };
   const peer = bridgeSide(setting, network);
-  const rows = [
-    await measureOnePod(setting, ours, peer),
+  const logged = { ...whole, conf: { ...whole.conf, logFile, logLevel: "debug" } };
+  return [
+    ...(await measureOnePod(setting, ours, whole, peer)),
     ...(await measureCrowds(setting, ours, peer)),
-    await measureRoundTrip(
-      setting,
-      { ...ours, conf: { ...ours.conf, logFile, logLevel: "debug" } },
-      logFile,
-      agent.lines,
-    ),
+    await measureRoundTrip(setting, logged, logFile, agent.lines),
+    await measureMemory(setting, ours, () => agent.residentMb()),
   ];
-  return [...rows, await measureMemory(setting, ours, () => agent.residentMb())];
 }
 
 /** Debian's plugins, on a bridge of their own. */
@@ -53,69 +53,68 @@ export function bridgeSide(setting: Pick<Setting, "peers" | "scratch">, network:
   };
 }
 
-async function measureOnePod(setting: Setting, ours: Side, peer: Side): Promise<Row> {
+async function measureOnePod(setting: Setting, ours: Side, whole: Side, peer: Side): Promise<Row[]> {
   setting.progress("a whole pod, ADD and DEL");
-  await readFromEndToEnd([ours.executable, peer.executable, `${setting.peers}/host-local`]);
-  const pods = {
-    ours: await makeNamespaces("one-ours", setting.rounds + 1),
-    peer: await makeNamespaces("one-peer", setting.rounds + 1),
-  };
-  const both =
-    (side: Side, namespaces: readonly Namespace[]) =>
-    (round: number): number =>
-      timedVerb(side, "ADD", namespaces[round]) + timedVerb(side, "DEL", namespaces[round]);
-  const row = await compare({
-    measure: "whole pod, ADD + DEL",
-    ...budgets.pod,
-    rounds: setting.rounds,
-    ours: both(ours, pods.ours),
-    peer: both(peer, pods.peer),
-    peerName: "bridge + host-local",
-  });
-  await removeNamespaces([...pods.ours, ...pods.peer]);
-  return row;
-}
-
-/** One call, in milliseconds. */
-export function timedVerb({ executable, conf, path }: Side, verb: string, namespace: Namespace | undefined): number {
-  if (namespace === undefined) throw new Error("Cannot measure a pod: there are fewer namespaces than rounds");
-  return runTimed({ executable, conf: JSON.stringify(conf), env: verbEnv(verb, namespace.id, namespace.path, path) })
-    .ms;
+  const started = [`${setting.peers}/host-local`];
+  let peakKb = 0;
+  const rows = await measureVerbs(
+    setting,
+    { measure: "whole pod, ADD + DEL", ours, peer, both: budgets.pod, add: budgets.podAdd, started },
+    (call) => {
+      peakKb = Math.max(peakKb, call.peakKb);
+    },
+  );
+  rows.push({ measure: "peak memory of a call", unit: "MB", value: peakKb / 1024, ...budgets.callMb });
+  setting.progress("a whole pod by the whole program");
+  const measure = "whole pod by the whole program";
+  const alone = { measure, ours: whole, peer, both: budgets.wholePod, heldIn: ["read"], started } as const;
+  return [...rows, ...(await measureVerbs(setting, alone))];
 }
 
 async function measureCrowds(setting: Setting, ours: Side, peer: Side): Promise<Row[]> {
-  setting.progress(`${setting.pods} pods at once`);
-  await readFromEndToEnd([ours.executable, peer.executable, `${setting.peers}/host-local`]);
+  const { launcher, pods, rounds, progress } = setting;
+  progress(`${pods} pods at once`);
   const lost: number[] = [];
   const doubled: number[] = [];
+  const adds = { ours: [] as number[], peer: [] as number[] };
   let round = 0;
-  const once = async (name: string, side: Side): Promise<CrowdOutcome> => {
-    const namespaces = await makeNamespaces(`crowd-${name}-${round++}`, setting.pods);
-    const added = await crowd(side, "ADD", namespaces);
-    const gone = await crowd(side, "DEL", namespaces);
+  const once = async (who: "ours" | "peer", side: Side): Promise<CrowdOutcome> => {
+    const namespaces = await makeNamespaces(`crowd-${who}-${round++}`, pods);
+    const added = crowd(launcher, side, "ADD", namespaces);
+    const gone = crowd(launcher, side, "DEL", namespaces);
     await removeNamespaces(namespaces);
-    return { ms: added.ms + gone.ms, lost: added.lost + gone.lost, doubled: added.doubled };
+    adds[who].push(...added.each);
+    return { ...added, ms: added.ms + gone.ms, lost: added.lost + gone.lost };
   };
-  const row = await compare({
-    measure: `${setting.pods} pods at once, ADD + DEL`,
-    ...budgets.crowd,
-    rounds: Math.max(1, Math.floor(setting.rounds / 4)),
-    ours: async () => {
-      const result = await once("ours", ours);
-      lost.push(result.lost);
-      doubled.push(result.doubled);
-      return result.ms;
+  const slowest = (): Row => {
+    const [own, others] = [summarize(adds.ours.splice(0)), summarize(adds.peer.splice(0))];
+    const value = own.p99 / others.p99;
+    return { measure: `  p99 of an ADD: ${own.p99.toFixed(0)} and ${others.p99.toFixed(0)} ms`, unit: "ratio", value };
+  };
+  const rows = await compareInBothStates(
+    {
+      measure: `${pods} pods at once, ADD + DEL`,
+      ...budgets.crowd,
+      rounds: Math.max(1, Math.floor(rounds / 4)),
+      ours: async () => {
+        const result = await once("ours", ours);
+        lost.push(result.lost);
+        doubled.push(result.doubled);
+        return result.ms;
+      },
+      peer: async () => (await once("peer", peer)).ms,
+      peerName: "bridge + host-local",
+      executables: [ours.executable, peer.executable, `${setting.peers}/host-local`],
     },
-    peer: async () => (await once("peer", peer)).ms,
-    peerName: "bridge + host-local",
-  });
+    () => [slowest()],
+  );
   const count = (measure: string, values: readonly number[]): Row => ({
     measure,
     unit: "count",
     value: values.reduce((sum, value) => sum + value, 0),
     ...budgets.none,
   });
-  return [row, count("calls lost in the crowd", lost), count("addresses doubled in the crowd", doubled)];
+  return [...rows, count("calls lost in the crowd", lost), count("addresses doubled in the crowd", doubled)];
 }
 
 /** What the call costs beyond the agent's work: the plugin's time from request to answer, less the agent's own. */
@@ -127,8 +126,8 @@ async function measureRoundTrip(
 ): Promise<Row> {
   setting.progress("round trip inside the call");
   const namespaces = await makeNamespaces("trip", setting.rounds);
-  for (const namespace of namespaces) timedVerb(ours, "ADD", namespace);
-  for (const namespace of namespaces) timedVerb(ours, "DEL", namespace);
+  for (const namespace of namespaces) timedVerb(setting.launcher, ours, "ADD", namespace);
+  for (const namespace of namespaces) timedVerb(setting.launcher, ours, "DEL", namespace);
   await removeNamespaces(namespaces);
   const served = new Map<string, number>();
   for (const line of agentLines) {
@@ -156,9 +155,9 @@ async function measureRoundTrip(
 async function measureMemory(setting: Setting, ours: Side, residentMb: () => number): Promise<Row> {
   setting.progress(`the agent's memory with ${setting.residentPods} pods`);
   const namespaces = await makeNamespaces("memory", setting.residentPods);
-  for (const namespace of namespaces) timedVerb(ours, "ADD", namespace);
+  for (const namespace of namespaces) timedVerb(setting.launcher, ours, "ADD", namespace);
   const value = residentMb();
-  for (const namespace of namespaces) timedVerb(ours, "DEL", namespace);
+  for (const namespace of namespaces) timedVerb(setting.launcher, ours, "DEL", namespace);
   await removeNamespaces(namespaces);
   return { measure: `agent's resident memory, ${setting.residentPods} pods`, unit: "MB", value, ...budgets.residentMb };
 }

@@ -8,7 +8,8 @@ import { measureSwitch } from "./measure-switch.ts";
 import type { NodeSize } from "./node-flows.ts";
 
 /** What every measure of the overlay needs to know about this run. */
-export interface OverlaySetting extends Pick<Setting, "dist" | "peers" | "scratch" | "rounds" | "progress"> {
+export interface OverlaySetting
+  extends Pick<Setting, "dist" | "peers" | "launcher" | "scratch" | "rounds" | "progress"> {
   /** In the bundle that is timed alone. */
   readonly flows: number;
   /** Whose flows are put in whole. */

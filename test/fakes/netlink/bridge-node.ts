@@ -19,6 +19,7 @@ export const lines: string[] = [];
 
 /** Before each test. */
 export function freshNode(): void {
+  if (!("isInMemory" in Kernel)) throw new Error("Broken invariant: the kernel of this machine would be asked");
   present.node = new NodeInMemory();
   lines.length = 0;
 }
@@ -37,13 +38,7 @@ export const network: BridgeNetwork = {
 };
 export const ownerOf = (sandboxId: string, name = "pods") => ({ network: name, sandboxId, ifname: "eth0" });
 
-/** Opens no socket of this machine, whatever a test has forgotten. */
-function requireInMemory(): void {
-  if (!("isInMemory" in Kernel)) throw new Error("Broken invariant: the kernel of this machine would be asked");
-}
-
 export function open(changes: Partial<BridgeNetwork> = {}, options: Partial<BridgeDataPathOptions> = {}): DataPath {
-  requireInMemory();
   return createBridgeDataPath({
     networks: [{ ...network, ...changes }],
     leasedTo: () => [],

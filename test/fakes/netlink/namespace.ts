@@ -41,6 +41,8 @@ export interface NeighbourInMemory {
 /** What every interface has of its own in /proc/sys/net, and how it begins. */
 const ofEach = [
   ["ipv4/conf/*/accept_redirects", "1"],
+  ["ipv4/conf/*/arp_announce", "0"],
+  ["ipv4/conf/*/arp_ignore", "0"],
   ["ipv4/conf/*/forwarding", "1"],
   ["ipv6/conf/*/accept_dad", "1"],
   ["ipv6/conf/*/accept_ra", "1"],

@@ -1,4 +1,14 @@
-import { Family, Ifa, Iff, Ifla, MessageType, Nda, Netnsa, Rta } from "../../../agent/protocols/netlink/constants.ts";
+import {
+  Family,
+  Ifa,
+  Iff,
+  Ifla,
+  InetConf,
+  MessageType,
+  Nda,
+  Netnsa,
+  Rta,
+} from "../../../agent/protocols/netlink/constants.ts";
 import { Errno } from "../../../agent/protocols/netlink/errno.ts";
 import { Attributes, fixedHeader, type RawMessage } from "../../../agent/protocols/netlink/message-reader.ts";
 import { framed, opened, Refusal, SocketInMemory } from "./messages.ts";
@@ -10,6 +20,13 @@ import type {
   RouteInMemory,
 } from "./namespace.ts";
 
+const ipv4Options = [
+  [InetConf.FORWARDING, "forwarding"],
+  [InetConf.ACCEPT_REDIRECTS, "accept_redirects"],
+  [InetConf.RP_FILTER, "rp_filter"],
+  [InetConf.ARP_IGNORE, "arp_ignore"],
+  [InetConf.ARP_NOTIFY, "arp_notify"],
+] as const;
 const linkHeader = 16;
 const same = (a: Uint8Array | undefined, b: Uint8Array | undefined): boolean => a?.toHex() === b?.toHex();
 const plain = (bytes: Uint8Array | undefined): number =>
@@ -132,6 +149,11 @@ export class LinkSocketInMemory extends SocketInMemory {
     link.mtu = of.u32(Ifla.MTU) ?? link.mtu;
     link.mac = of.bytes(Ifla.ADDRESS)?.slice() ?? link.mac;
     link.alias = of.text(Ifla.IFALIAS) ?? link.alias;
+    const ipv4 = of.nested(Ifla.AF_SPEC)?.nested(Family.INET)?.nested(Ifla.INET_CONF);
+    for (const [option, name] of ipv4Options) {
+      const value = ipv4?.u32(option);
+      if (value !== undefined) this.#in.sysctls.set(`/proc/sys/net/ipv4/conf/${link.name}/${name}`, String(value));
+    }
     const options = of.nested(Ifla.LINKINFO)?.nested(Ifla.INFO_SLAVE_DATA);
     if (options === undefined) return;
     if (link.master === 0) throw new Refusal(Errno.EINVAL);

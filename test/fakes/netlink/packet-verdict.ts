@@ -20,6 +20,11 @@ export interface Decision {
 export interface Passing {
   /** Index of the interface that it comes in by. */
   readonly iif?: number;
+  /** Its name, and the number of the group that it is in. */
+  readonly iifname?: string;
+  readonly iifgroup?: number;
+  /** What the destination is to it (RTN_*). */
+  readonly destination?: number;
   /** Name of the one that it leaves by. */
   readonly oifname?: string;
   /** With its Ethernet header. */
@@ -82,6 +87,8 @@ function passes(name: string, of: Attributes, registers: Uint8Array, { sets }: T
     }
     case "meta":
       return load(Nfta.META_DREG, packet.meta(number(of, Nfta.META_KEY)));
+    case "fib":
+      return load(Nfta.FIB_DREG, native(packet.destination));
     case "exthdr":
       return load(Nfta.EXTHDR_DREG, Uint8Array.of(packet.hasHeader(of.u8(Nfta.EXTHDR_TYPE) ?? -1) ? 1 : 0));
     case "bitwise": {
@@ -119,6 +126,8 @@ const comparisons: Readonly<Record<number, (order: number) => boolean>> = {
   [Comparison.gte]: (order) => order >= 0,
 };
 
+const native = (value: number): Uint8Array => new Uint8Array(Uint32Array.of(value).buffer);
+
 const etherBytes = 14;
 /** Of IPv6: those that the kernel looks behind here, authentication (51) not among them. */
 const walked = [0, 43, 44, 60];
@@ -153,11 +162,17 @@ class Packet {
   meta(key: number): Uint8Array | undefined {
     if (key === Meta.L4PROTO) return this.#upper === undefined ? undefined : Uint8Array.of(this.#upper.protocol);
     if (key === Meta.NFPROTO) return Uint8Array.of(this.#type === 0x0800 ? 2 : 10);
-    if (key === Meta.IIF) return new Uint8Array(Uint32Array.of(this.#passing.iif ?? 0).buffer);
-    if (key !== Meta.OIFNAME) throw new Error(`Broken invariant: no such meta key as ${key}`);
+    const { iif = 0, iifgroup = 0, iifname = "", oifname = "" } = this.#passing;
+    if (key === Meta.IIF) return native(iif);
+    if (key === Meta.IIFGROUP) return native(iifgroup);
+    if (key !== Meta.OIFNAME && key !== Meta.IIFNAME) throw new Error(`Broken invariant: no such meta key as ${key}`);
     const name = new Uint8Array(16);
-    new TextEncoder().encodeInto(this.#passing.oifname ?? "", name);
+    new TextEncoder().encodeInto(key === Meta.OIFNAME ? oifname : iifname, name);
     return name;
+  }
+
+  get destination(): number {
+    return this.#passing.destination ?? 1;
   }
 
   hasHeader(number: number): boolean {

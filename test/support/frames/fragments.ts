@@ -26,7 +26,7 @@ const piece4: Cut = (ends, next, data, from, more, id) => {
   return packet;
 };
 
-/** Whether it is a later fragment, of which nobody can make anything without the first. */
+/** Whether it is a later fragment, which is useless without the first. */
 export function isLaterFragment(frame: Uint8Array): boolean {
   const word = (at: number): number => ((frame[at] ?? 0) << 8) | (frame[at + 1] ?? 0);
   if (word(12) === EtherType.ipv4) return (word(20) & 0x1fff) !== 0;

@@ -12,7 +12,7 @@ const MSG_TRUNC = 0x20;
 const maxBytes = 65_536;
 const SOL_SOCKET = 1;
 const SO_RCVBUFFORCE = 33;
-/** Of what has come and was not asked for yet: some thousand small frames, which the kernel counts several times over. */
+/** The receive buffer: room for some thousand small frames, for which the kernel counts several times their size. */
 const waitingBytes = 4 * 1024 * 1024;
 
 const libc = dlopen("libc.so.6", {
@@ -27,7 +27,7 @@ const libc = dlopen("libc.so.6", {
 /** `sll_pkttype` of what this interface sent itself. */
 const outgoing = 4;
 
-/** Frames as bytes, on an interface of a namespace: what a pod's root may send, and what somebody else gets to see. */
+/** Sends and receives frames as bytes on an interface of a namespace, as a pod's root can. */
 export class RawLink implements Disposable {
   readonly #socket: number;
   readonly #buffer = new Uint8Array(new ArrayBuffer(maxBytes));
@@ -50,7 +50,7 @@ export class RawLink implements Disposable {
     const link = new RawLink(socket);
     libc.setsockopt(socket, SOL_SOCKET, SO_RCVBUFFORCE, Int32Array.of(waitingBytes), 4);
     if (libc.bind(socket, place, place.length) === 0) {
-      link.received(); // What came to other interfaces before it was bound.
+      link.received(); // Drops frames of other interfaces from before it was bound.
       return link;
     }
     link[Symbol.dispose]();
@@ -65,7 +65,10 @@ export class RawLink implements Disposable {
     if (sent !== frame.length) throw new Error(`Cannot send a frame of ${frame.length} bytes: the kernel took ${sent}`);
   }
 
-  /** What has come since the last time; not what this interface itself sent. VLAN tags that the kernel took off are missing. */
+  /**
+   * Frames received since the last call, without those that this interface sent. VLAN tags that the kernel took off are
+   * missing.
+   */
   received(): Uint8Array[] {
     const frames: Uint8Array[] = [];
     for (;;) {

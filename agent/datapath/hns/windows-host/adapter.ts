@@ -33,9 +33,9 @@ export type PrepareSettings = Pick<HostSettings, "dataDir" | "nodeAddress" | "hn
 };
 
 /**
- * Before an HNS network is made: finds the card, and puts on record what it has, since the network takes its
- * address away and does not always put it on the switch's adapter. A card that an earlier, killed run has lost to
- * the network is answered from the record.
+ * To be called before an HNS network is created: finds the adapter and records its settings, because the network takes
+ * its address and does not always move it to the switch's adapter. If an earlier, killed run has created the network
+ * already, the adapter comes from the record.
  * @throws {CniError} as `findAdapter`
  */
 export async function prepareHost(settings: PrepareSettings, run: HostRunner): Promise<HostAdapter> {
@@ -50,7 +50,10 @@ export async function prepareHost(settings: PrepareSettings, run: HostRunner): P
   return toHostAdapter(card);
 }
 
-/** The card on record, if its address is on no card: then it is on the switch's adapter, or on its way there. */
+/**
+ * The recorded adapter, if no physical adapter has its address: then it is on the switch's adapter, or about to move
+ * there.
+ */
 function takenBefore(
   saved: SavedAdapter | undefined,
   settings: PrepareSettings,

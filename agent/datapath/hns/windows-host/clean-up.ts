@@ -31,9 +31,9 @@ import type { TableName, Tables } from "./tables.ts";
 export type RemoveNetwork = (name: string) => Promise<readonly HostChange[]>;
 
 /**
- * Takes back everything that is on record in `dataDir`, for each network newest first: what the steps made, then the
- * HNS network, if it is ours; last it sees that the node's card has its address back. What fails is reported and
- * stays on record, the rest is done all the same; a second run finds nothing left, or goes on.
+ * Undoes everything that is on record in `dataDir`, for each network newest first: the steps' changes, then the HNS
+ * network, if it is ours; last it ensures that the node's adapter has its address back. Failures are reported and stay
+ * on record, and the rest is still done; a second run continues.
  */
 export async function cleanUpHost(dataDir: string, run: HostRunner, removeNetwork: RemoveNetwork): Promise<HostReport> {
   const changes: HostChange[] = [];
@@ -75,10 +75,10 @@ async function takeNetworkAway(
 }
 
 /**
- * After the HNS network is gone: sees that the card has again what it had before. Windows gives it back by itself,
- * as a rule; where it does not, the node would be off the network. For the agent, when the creation of a network
- * or what follows has failed and the network has been deleted again.
- * @param network the only one to see to; by default all that are on record
+ * To be called after the HNS network was deleted: ensures that the adapter has its settings back. Windows usually
+ * restores them; if it does not, the node would be off the network. The agent uses it when the creation of a network
+ * has failed.
+ * @param network only this one; by default all on record
  * @throws {CniError} 102 where the card is gone, or does not take its address
  */
 export async function handBackAddress(dataDir: string, run: HostRunner, network?: string): Promise<HostReport> {

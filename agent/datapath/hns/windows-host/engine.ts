@@ -7,15 +7,18 @@ import { steps } from "./steps/mod.ts";
 import { hostError, type Step } from "./steps/step.ts";
 import { type TableName, Tables } from "./tables.ts";
 
-/** Between two looks at what takes Windows a moment, and how often. */
+/** The pause between two checks of something that takes Windows a moment. */
 export const hostLookMs = 500;
 const hostLooks = 10;
-/** Windows moves an adapter's address to the switch's virtual adapter within six seconds, as a rule; a look takes one or more. */
+/**
+ * Windows moves an adapter's address to the switch's virtual adapter within six seconds, usually; a check takes a
+ * second or more.
+ */
 export const addressMoveLooks = 10;
 /** Windows takes a command line of 32,767 characters, and a script costs it 8/3 of its own; listings take 2000 of those. */
 const scriptChars = 6000;
 
-/** What a look at the node shows; `first` is done before it, in the same process. */
+/** Reads the node's state; `first` is run before, in the same process. */
 export type Look = (first?: readonly Statement[]) => Promise<Tables>;
 
 export const lookAt =
@@ -23,7 +26,7 @@ export const lookAt =
   (first) =>
     Tables.list(run, action, names, first);
 
-/** Everything that those of the steps look at which the settings need. */
+/** All listings that the needed steps read. */
 export const tablesFor = (
   chosen: readonly Step[],
   settings: HostSettings,
@@ -31,10 +34,10 @@ export const tablesFor = (
 ): readonly TableName[] => chosen.filter((step) => step.needed(settings, adapter)).flatMap((step) => step.tables);
 
 /**
- * Does `statements`, in as few processes as command lines allow, then looks until nothing is open any more. A change
- * that Windows is in the middle of may look like a fault, so only the last look's faults count.
+ * Runs `statements`, in as few processes as command lines allow, then reads the state until nothing is missing. Changes
+ * in progress may look like faults, so only those of the last reading count.
  * @param open what is still missing, as a sentence's beginning; empty: all is well
- * @throws {CniError} 102 where PowerShell says no, or after the last look
+ * @throws {CniError} 102 if PowerShell reports an error, or something is missing at the end
  */
 export async function actAndReadBack(
   run: HostRunner,
@@ -81,10 +84,10 @@ function openOrFaulty(open: (tables: Tables) => string, tables: Tables): string 
 
 export type Undone =
   | { readonly did: "undone" | "was gone" }
-  /** Nothing is known of these; they stay on record. */
+  /** Their state is unknown, so they stay on record. */
   | { readonly did: "failed"; readonly caught: unknown };
 
-/** Takes back what is on record, newest step first; `settle` hears of each entry once, as soon as it is known. */
+/** Undoes what is on record, newest step first; `settle` is called once for each entry. */
 export async function undo(
   run: HostRunner,
   entries: readonly Entry[],

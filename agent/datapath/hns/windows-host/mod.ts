@@ -1,7 +1,7 @@
 /**
  * Windows' own network settings around the HNS network: the node's card, names, forwarding, routes, NetNat, the
- * switch's extension. No policy: the data path says what it wants. Each step of `steps/` finds what is right already,
- * makes the rest, looks again, and can be undone; what was changed is on record in the data directory.
+ * switch's extension. It makes no decisions: the data path passes the settings. Each step of `steps/` finds what is
+ * right already, makes the rest, verifies it, and can be undone; changes are recorded in the data directory.
  */
 export { findAdapter, prepareHost } from "./adapter.ts";
 export { cleanUpHost, handBackAddress } from "./clean-up.ts";

@@ -3,15 +3,15 @@ import type { Statement } from "./script.ts";
 import { type IpInterface, sameName, Tables } from "./tables.ts";
 
 const action = "look for the pods' adapters";
-/** Of one process: what Windows takes as one command line has room for so many. */
+/** Adapters of one process, limited by the length of a command line. */
 const maxAtOnce = 20;
 
-/** What Windows calls the adapter of an HNS endpoint, or of an internal port. */
+/** Windows' name for the adapter of an HNS endpoint or an internal port. */
 export const podAdapter = (endpoint: string): string => `vEthernet (${endpoint})`;
 
 /**
  * Which of these endpoints have their adapter by now, in whatever compartment: it comes when the first container
- * starts. Each one that is answered has the MTU; one that does not take it is in nobody's way.
+ * starts. Answered ones have the MTU; one that refuses it does not affect the others.
  * @param mtu bytes
  * @throws {CniError} 102 where PowerShell says no to all of them; what is missing is none
  */
@@ -49,6 +49,6 @@ const setMtu = (alias: string, mtu: number): Statement => ({
   cmdlet: "Get-NetIPInterface",
   args: { IncludeAllCompartments: true },
   where: { InterfaceAlias: alias, AddressFamily: "IPv4" },
-  // An adapter that goes meanwhile, or refuses, must not stop the others: who has the MTU is looked at afterwards.
+  // An adapter that disappears or refuses must not stop the others, so the MTU is read back afterwards.
   into: { cmdlet: "Set-NetIPInterface", args: { NlMtuBytes: mtu, ErrorAction: "SilentlyContinue" } },
 });

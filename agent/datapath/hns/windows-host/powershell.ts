@@ -12,14 +12,14 @@ export interface HostRunner {
    * Runs the statements in order, in one process, up to the first that fails.
    * @param action for messages, as in "Cannot <action>: …"
    * @returns the rows of each listing, under its place in `statements`
-   * @throws {CniError} 102 naming the action, the statement and what it said; what stands before it has been done
+   * @throws {CniError} 102 naming the action, the statement and its error; earlier statements have been done
    */
   run(action: string, statements: readonly (Statement | Listing)[]): Promise<ReadonlyMap<number, readonly Row[]>>;
-  /** Waits between two looks at what takes Windows a moment. */
+  /** Waits between two checks of something that takes Windows a moment. */
   pause(ms: number): Promise<void>;
 }
 
-/** How a process ended. `failure` is empty where it came to an end of its own, with status 0. */
+/** How a process ended. `failure` is empty if it ended by itself with status 0. */
 export interface Ended {
   readonly stdout: string;
   readonly stderr: string;
@@ -29,7 +29,7 @@ export interface Ended {
 /** Runs one script in a process of its own. Never rejects, and ends within a bound of its own. */
 export type ScriptProcess = (script: string) => Promise<Ended>;
 
-/** A runner that believes nothing but a whole answer to its own question. */
+/** A runner that accepts only a complete answer to its own command. */
 export function createHostRunner(execute: ScriptProcess): HostRunner {
   return {
     run: async (action, statements) => {
@@ -38,7 +38,7 @@ export function createHostRunner(execute: ScriptProcess): HostRunner {
       const ended = await execute(renderScript(statements, marker));
       const answer = readAnswer(ended.stdout, marker);
       if (answer.t === "failed") throw refused(action, statements[answer.at], answer);
-      // A whole answer of a process that was killed, or failed afterwards, is none.
+      // A complete answer does not count if the process was killed or failed afterwards.
       if (answer.t === "none" || ended.failure !== "") throw unanswered(action, statements, ended, answer);
       const silent = statements.findIndex((statement, at) => "fields" in statement && !answer.tables.has(at));
       if (silent >= 0) throw unanswered(action, statements, ended, { t: "none", is: `without table ${silent}` });
@@ -48,7 +48,7 @@ export function createHostRunner(execute: ScriptProcess): HostRunner {
   };
 }
 
-/** PowerShell ran, and a cmdlet said no. */
+/** PowerShell ran, and a cmdlet failed. */
 function refused(action: string, statement: Statement | undefined, answer: Answer & { t: "failed" }): CniError {
   const { cmdlet } = statement?.into ?? statement ?? { cmdlet: "the script" };
   const missing = answer.id.startsWith("CommandNotFoundException");
@@ -59,7 +59,7 @@ function refused(action: string, statement: Statement | undefined, answer: Answe
   });
 }
 
-/** There is no telling what was done, so the caller must look. */
+/** It is unknown what was done, so the caller must check. */
 function unanswered(action: string, statements: readonly Statement[], ended: Ended, answer: Answer): CniError {
   const came = answer.t === "none" ? answer.is : "a whole answer";
   const is = [
@@ -74,16 +74,16 @@ function unanswered(action: string, statements: readonly Statement[], ended: End
   );
 }
 
-/** What a command said: the rows of each listing under the place of its statement, or what failed, and where. */
+/** A command's answer: the rows of each listing by the index of its statement, or the error and its place. */
 export type Answer =
   | { readonly t: "tables"; readonly tables: ReadonlyMap<number, readonly Row[]> }
   | { readonly t: "failed"; readonly at: number; readonly message: string; readonly id: string }
-  /** No whole answer of ours: `is` says what came in its place. */
+  /** No complete answer: `is` says what came instead. */
   | { readonly t: "none"; readonly is: string };
 
 /**
- * Reads the output of a script of `renderScript`. Only what stands between two of this call's own markers
- * counts: a program that prints nothing and exits 0, one that was killed, and half an answer all fail here.
+ * Reads the output of a script of `renderScript`. Only text between two of this call's markers counts, so no output, a
+ * killed process, and half an answer are all failures.
  */
 export function readAnswer(stdout: string, marker: string): Answer {
   const start = stdout.indexOf(marker);
@@ -145,8 +145,8 @@ export function brief(text: string): string {
 const fixedArguments = ["-NoLogo", "-NoProfile", "-NonInteractive", "-EncodedCommand"] as const;
 
 /**
- * Runs commands in Windows PowerShell 5.1, which every Windows Server has: by its full path, with the system's
- * modules only, no profile, no prompt, a deadline, and a bound on what it may say.
+ * Runs commands in Windows PowerShell 5.1, which every Windows Server has: by its full path, with the system's modules
+ * only, no profile, no prompt, a deadline, and a bound on its output.
  * @param deadlineMs of each command; then its process is killed
  */
 export function openHostRunner(deadlineMs: number = commandMs): HostRunner {
@@ -157,7 +157,7 @@ export function openHostRunner(deadlineMs: number = commandMs): HostRunner {
 
 async function spawn(home: string, script: string, deadlineMs: number): Promise<Ended> {
   const file = `${home}\\powershell.exe`;
-  // A file that is missing is otherwise looked for by cmd.exe.
+  // Checked first, because cmd.exe would search for a missing file elsewhere.
   if (!existsSync(file)) return { stdout: "", stderr: "", failure: `there is no "${file}"` };
   const encoded = Buffer.from(script, "utf16le").toString("base64");
   // The modules of another PowerShell, whose children inherit its path, do not load in this one.

@@ -17,7 +17,7 @@ import {
 import { writeAtomically } from "../../../platform/atomic-file.ts";
 import { sameName } from "./tables.ts";
 
-/** What a step wants there, as it stands on record: enough to find it again and to take it away. */
+/** A recorded object that a step has made: enough to find and remove it. */
 export type Thing = Readonly<Record<string, string>>;
 
 const thing = opaque<Thing>("an object of texts", (value) =>
@@ -74,8 +74,8 @@ export type Entry = Content["entries"][number];
 const keyOf = (step: string, thing: Thing): string => JSON.stringify([step, thing]);
 
 /**
- * What was changed on this node for one HNS network, in the order in which it was. An entry is written before its change: a run that
- * was killed in between leaves an entry for nothing, which does no harm, never a change that nobody knows of.
+ * The changes on this node for one HNS network, in order. An entry is written before its change, so a killed run may
+ * leave an entry without a change, which is harmless, but never a change without an entry.
  */
 export class HostRecord {
   readonly path: string;
@@ -122,7 +122,7 @@ export class HostRecord {
     this.#write({ ...this.#content, adapter });
   }
 
-  /** In one write. What is on record already gets the new `before`: that is what the next change replaces. */
+  /** Writes all at once. An existing entry gets the new `before`, which the next change replaces. */
   add(entries: readonly Entry[]): void {
     const again = new Map(entries.map((entry) => [keyOf(entry.step, entry.thing), entry]));
     const known = this.entries.map((entry) => {
@@ -164,17 +164,17 @@ export const savedAdapter = (dataDir: string, network: string): SavedAdapter | u
 export const hostRecords = (dataDir: string): string => join(dataDir, "windows-host");
 const suffix = ".json";
 
-/** With the directory, once it is empty. */
+/** Removes the file, and the directory once it is empty. */
 function removeFile(path: string): void {
   rmSync(path, { force: true });
   try {
     rmdirSync(dirname(path));
   } catch {
-    // Another network's record is in it.
+    // The directory holds another network's record.
   }
 }
 
-/** Networks are told apart by Windows without regard to case, and a name may hold what a file's may not. */
+/** Windows ignores case in names of networks, and these may hold characters that file names cannot. */
 const fileNameOf = (network: string): string =>
   `${encodeURIComponent(network.toLowerCase()).replace(/[*'()!~.]/g, (char) => `%${char.charCodeAt(0).toString(16)}`)}${suffix}`;
 

@@ -10,8 +10,8 @@ export interface Call {
 }
 
 /**
- * One pipeline, as data: a cmdlet, which of its objects are meant (properties that equal a value, whatever the
- * case), and what to do with those. Objects are always chosen by value: most cmdlets read a name as a pattern.
+ * One pipeline, as data: a cmdlet, a filter for its objects (properties equal to a value, ignoring case), and a cmdlet
+ * for those. Objects are always filtered by value, because most cmdlets take a name for a pattern.
  */
 export interface Statement extends Call {
   /** Takes the objects of the first cmdlet, and gives those that `where` chooses from. */
@@ -20,7 +20,7 @@ export interface Statement extends Call {
   readonly into?: Call;
 }
 
-/** A statement whose objects are wanted, by properties; a name with `[]` behind it is a list. */
+/** A statement whose objects are returned with these properties; `[]` behind a name marks a list. */
 export interface Listing extends Statement {
   readonly fields: readonly string[];
 }
@@ -28,7 +28,7 @@ export interface Listing extends Statement {
 /** One object: each property as text, the way PowerShell writes it whatever the language; an absent one is empty. */
 export type Row = Readonly<Record<string, string | readonly string[]>>;
 
-/** Every command begins so: the first failure ends it, and what it says is UTF-8. */
+/** The beginning of every command: the first failure ends it, and the output is UTF-8. */
 const prelude =
   "$ErrorActionPreference='Stop';$ProgressPreference='SilentlyContinue';[Console]::OutputEncoding=[Text.Encoding]::UTF8;";
 
@@ -82,7 +82,7 @@ function renderField(field: string): string {
   return `'${name}'=@($_.${name}|ForEach-Object{[string]$_})`;
 }
 
-/** Names of cmdlets, parameters and properties are ours; whatever comes from elsewhere is a value. */
+/** Names of cmdlets, parameters and properties are constants of ours; anything else is a quoted value. */
 function word(text: string): string {
   assert(/^[A-Za-z][A-Za-z0-9-]*$/.test(text), `a name in a script is a plain word: ${JSON.stringify(text)}`);
   return text;

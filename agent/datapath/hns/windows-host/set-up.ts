@@ -20,10 +20,10 @@ import { hostError, type Step, type Verdict } from "./steps/step.ts";
 import { virtualMac } from "./steps/switch.ts";
 import type { Tables } from "./tables.ts";
 
-/** What one step does to Windows may change what an earlier one has left, such as a name; then all are gone through again. */
+/** A step may change the result of an earlier one, such as a name; then all steps are repeated. */
 const maxRounds = 3;
 
-/** The steps of one set-up, and what they go by. */
+/** The steps of one set-up, and their settings. */
 interface Tools {
   readonly settings: HostSettings;
   readonly run: HostRunner;
@@ -32,11 +32,11 @@ interface Tools {
 }
 
 /**
- * Makes the node what the settings say, once its HNS network is there: every step finds what is right already,
- * makes the rest, and looks again. What an earlier run made and the settings no longer ask for goes away first.
- * A run that was killed at any point is continued by the next. Runs for one network do not overlap.
+ * Sets the node up as the settings say, once its HNS network exists: every step finds what is right already, makes the
+ * rest, and verifies it. Things of an earlier run that are no longer in the settings are removed first. After a kill at
+ * any point the next run continues. Runs for one network do not overlap.
  * @param part only these steps; those of others stay as they are
- * @throws {CniError} 102 naming the step, what PowerShell said, and what was wanted; what was made until then stays
+ * @throws {CniError} 102 naming the step, PowerShell's error, and the wanted state; changes up to then stay
  */
 export async function setUpHost(
   settings: HostSettings,
@@ -63,8 +63,8 @@ export async function setUpHost(
 }
 
 /**
- * Waits for the switch's adapter to be there and to have the node's address, or for the gateway's; without an address
- * the step for it will see.
+ * Waits until the switch's adapter exists and has the node's address, or until the gateway's exists; a missing address
+ * is handled by its own step.
  */
 async function settled({ settings, run, record: { adapter }, part }: Tools): Promise<Tables> {
   const isSettled = (tables: Tables): boolean => {
@@ -131,7 +131,7 @@ class Round {
     else await this.#make(step, open);
   }
 
-  /** `undefined` where it is refused, and the others are not to go without for that. */
+  /** `undefined` if it is refused and the step continues with the others. */
   #judge(step: Step, thing: Thing): Verdict | undefined {
     try {
       return step.judge(thing, this.tables);
@@ -155,7 +155,7 @@ class Round {
     for (const entry of open) this.#note(entry, "made");
   }
 
-  /** All at once, as processes are dear; where that fails by halves, down to the one that is refused. */
+  /** All in one process, since processes are expensive; on failure in halves, down to the refused one. */
   async #makeApart(step: Step, open: readonly Entry[]): Promise<void> {
     try {
       return await this.#make(step, open);

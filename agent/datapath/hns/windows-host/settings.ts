@@ -1,7 +1,7 @@
 import type { Cidr, Ip } from "../../../../shared/net/ip.ts";
 import type { HostChange } from "../../host-change.ts";
 
-/** What the node shall be like, as the configuration says it. */
+/** The wanted state of the node, from the configuration. */
 export interface HostSettings {
   /** Where the record of what was changed is kept. */
   readonly dataDir: string;
@@ -11,7 +11,7 @@ export interface HostSettings {
   readonly gateway: Ip;
   /** Alias of the interface that pods' packets pass through; as a rule the same as `bridgeName`. */
   readonly gatewayInterface: string;
-  /** What the switch's adapter on the host shall be called; empty: as Windows calls it. */
+  /** The wanted name of the switch's adapter on the host; empty: keep Windows' name. */
   readonly bridgeName: string;
   /** Of the NetNat for the pod subnet; empty: none. */
   readonly natName: string;
@@ -39,11 +39,11 @@ export interface SettingsRoute {
   readonly nextHop: Ip;
   /** Of the interface. */
   readonly alias: string;
-  /** Where nobody answers for the next hop, which the interface then reaches directly. */
+  /** The next hop's MAC, for a next hop that does not answer ARP. */
   readonly nextHopMac?: string;
 }
 
-/** A thing that Windows does not take, or somebody else has: of a step that goes on without it. */
+/** An object that Windows refuses or that somebody else has, in a step that continues without it. */
 export interface RefusedThing {
   readonly thing: Readonly<Record<string, string>>;
   readonly why: string;

@@ -5,8 +5,8 @@ import type { HostRunner } from "./powershell.ts";
 import type { Listing, Row, Statement } from "./script.ts";
 
 /**
- * What the steps look at. Each listing takes everything there is: a lookup by name would answer "none" and
- * "not allowed" with errors that only their English text tells apart.
+ * The listings that steps read. Each lists everything: a look-up by name would answer "none" and "not allowed" with
+ * errors that differ only in their English text.
  */
 export const listings = {
   adapters: { cmdlet: "Get-NetAdapter", fields: ["Name", "InterfaceIndex", "MacAddress", "Virtual", "Status"] },
@@ -157,7 +157,7 @@ const readers: { readonly [Name in TableName]: (at: Reader) => Readers[Name] } =
   extensions: (at) => ({ switchName: at.text("SwitchName"), id: at.text("Id"), enabled: at.flag("Enabled") }),
 };
 
-/** What one look has shown; a table that was not asked for is a mistake of ours, not an empty one. */
+/** The result of one reading; a table that was not requested is a bug and not an empty table. */
 export class Tables {
   readonly #rows: ReadonlyMap<TableName, readonly unknown[]>;
 
@@ -167,7 +167,7 @@ export class Tables {
 
   /**
    * Lists `names` in one process, since starting one is what costs.
-   * @param first what is done before, in the same process
+   * @param first statements that run before, in the same process
    * @throws {CniError} 102 where anything fails or a property is not what it should be
    */
   static async list(
@@ -197,7 +197,7 @@ export class Tables {
   }
 }
 
-/** One row's properties, each held to what it should be: a property that Windows does not have reads as empty. */
+/** Reads and checks the properties of one row; a property that Windows does not have is empty. */
 class Reader {
   readonly #action: string;
   readonly #cmdlet: string;

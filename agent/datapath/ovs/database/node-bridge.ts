@@ -21,7 +21,7 @@ import {
   type SwitchDatabase,
 } from "./switch-database.ts";
 
-/** A port that the node itself needs on its bridge, as it is to stand in the database. */
+/** A port that the node itself needs on its bridge, as a row of the database. */
 export interface NodePort {
   readonly name: string;
   readonly role: Exclude<PortRole, "pod">;
@@ -70,7 +70,7 @@ export const uplinkPort = (name: string): NodePort => ({
   ids: roleIds("uplink"),
 });
 
-/** The node's bridge, as it is to stand in the database. */
+/** The node's bridge, as a row of the database. */
 export interface NodeBridge {
   readonly name: string;
   readonly kind: SwitchKind;
@@ -82,8 +82,8 @@ export interface NodeBridge {
 const columns = { fail_mode: "secure", protocols: ["OpenFlow10", "OpenFlow13", "OpenFlow15"] } as const;
 
 /**
- * Has the bridge with these ports, all in one transaction and only what differs, and waits until the switch has made
- * them. Ports of ours that the node no longer needs go; those of others stay.
+ * Creates or updates the bridge with these ports in one transaction, and waits until the switch has made them. Ports of
+ * ours that are no longer needed are removed; those of others stay.
  * @throws {OvsdbError}
  * @throws {CniError} 102 where a name is taken
  */
@@ -105,7 +105,10 @@ export async function ensureNodeBridge(db: SwitchDatabase, bridge: NodeBridge): 
   if (transaction.steps.length > 0) await transactAndApply(db, transaction);
 }
 
-/** Takes a port of the node away and waits until the switch has let go of it, so that it is made anew. @throws {OvsdbError} */
+/**
+ * Removes a port of the node and waits until the switch has released it, so that it is created again.
+ * @throws {OvsdbError}
+ */
 export async function dropNodePort(db: SwitchDatabase, bridge: string, name: string): Promise<void> {
   const row = portsOf(db.view, bridge).find((port) => port.name === name && roleOf(port.external_ids) !== undefined);
   if (row === undefined) return;
@@ -166,11 +169,11 @@ const nameTaken = (bridge: string, { name, role }: NodePort): CniError =>
     `Cannot make the ${role} port "${name}" on "${bridge}": Open vSwitch has a port of that name that is not ours`,
   );
 
-/** A database that a person is to start first is not waited for long. */
+/** Short, because a person has to start a missing database first. */
 const patienceMs = 5_000;
 const step = "ovs bridge";
 
-/** Takes the overlay's bridge away, with all ports; where somebody else has ports on it, only ours. */
+/** Deletes the overlay's bridge with all ports; if others have ports on it, only our ports. */
 export async function removeOverlay(database: string, bridge: string): Promise<readonly HostChange[]> {
   const what = `bridge "${bridge}" of Open vSwitch`;
   try {

@@ -1,5 +1,39 @@
 import { expect, test } from "vitest";
-import { PortNumbers } from "./pod-rows.ts";
+import { parseIp } from "../../../../shared/net/ip.ts";
+import { PodRows, PortNumbers } from "./pod-rows.ts";
+import { formatIdentity } from "./port-identity.ts";
+import type { SwitchDatabase } from "./switch-database.ts";
+
+test("reads what a row says of itself once, and again when it has changed", () => {
+  let reads = 0;
+  class CountedIds extends Map<string, string> {
+    override get(key: string): string | undefined {
+      reads++;
+      return super.get(key);
+    }
+  }
+  const rowFor = (sandboxId: string, mac: string) => {
+    const owner = { network: "pods", sandboxId, ifname: "eth0" };
+    const ids = formatIdentity({ owner, mac, ips: [parseIp("10.1.0.2")!], netns: "/n", ownLease: true });
+    return { name: sandboxId, external_ids: new CountedIds(Object.entries(ids)) };
+  };
+  const ports = new Map<string, ReturnType<typeof rowFor>>();
+  ports.set("a", rowFor("a", "02:00:00:00:00:01")).set("b", rowFor("b", "none"));
+  const view = {
+    named: (table: string, name: string) => (table === "Bridge" ? { ports: new Set(ports.keys()) } : ports.get(name)),
+    row: (_table: string, uuid: string) => ports.get(uuid),
+  };
+  const rows = new PodRows({ view } as unknown as SwitchDatabase, "br-int");
+  const macs = (): readonly (string | undefined)[] => rows.all().map(({ port }) => port?.mac);
+  expect(macs()).toEqual(["02:00:00:00:00:01", undefined]);
+  const once = reads;
+  expect(once).toBeGreaterThan(0);
+  expect(macs()).toEqual(["02:00:00:00:00:01", undefined]);
+  expect(rows.ownerOf("b")?.sandboxId).toBe("b");
+  expect(reads).toBe(once);
+  ports.set("b", rowFor("b", "02:00:00:00:00:02"));
+  expect(macs()).toEqual(["02:00:00:00:00:01", "02:00:00:00:00:02"]);
+});
 
 test("goes on behind the highest that is taken, and does not come back to one soon", () => {
   const numbers = new PortNumbers();

@@ -12,32 +12,48 @@ export interface PodRow {
   readonly port: PodPort | undefined;
 }
 
+interface Whose {
+  readonly owner: Owner;
+  readonly identity: ReturnType<typeof parseIdentity>;
+}
+
 /** The rows of pods' ports in the database of the switch. */
 export class PodRows {
   readonly #db: SwitchDatabase;
   readonly #bridge: string;
   readonly #numbers = new PortNumbers();
+  /** What rows say of themselves: one that changes comes as another object, and each ADD and DEL looks at all. */
+  readonly #read = new WeakMap<PortRow, Whose | undefined>();
 
   constructor(db: SwitchDatabase, bridge: string) {
     this.#db = db;
     this.#bridge = bridge;
   }
 
-  /** Those that the database has; what they say of themselves is missing where it cannot be. */
+  /** The pods' ports in the database; invalid fields are left out. */
   all(): readonly PodRow[] {
     return portsOf(this.#db.view, this.#bridge).flatMap((row) => {
-      const owner = ownerOf(row.external_ids);
-      if (owner === undefined) return [];
-      const identity = parseIdentity(row.external_ids);
+      const whose = this.#whose(row);
+      if (whose === undefined) return [];
+      const { owner, identity } = whose;
       const port = identity === undefined ? undefined : { ...identity, port: row.name, ...this.#typeOf(row.name) };
       return [{ row, owner, port }];
     });
   }
 
-  /** Whose port has this name; `undefined` where there is none, or it is no pod's. */
+  #whose(row: PortRow): Whose | undefined {
+    if (!this.#read.has(row)) {
+      const owner = ownerOf(row.external_ids);
+      const identity = parseIdentity(row.external_ids);
+      this.#read.set(row, owner === undefined ? undefined : { owner, identity });
+    }
+    return this.#read.get(row);
+  }
+
+  /** The owner of the port of this name; `undefined` if there is none, or it is no pod's. */
   ownerOf(name: string): Owner | undefined {
     const row = portNamed(this.#db.view, name);
-    return row === undefined ? undefined : ownerOf(row.external_ids);
+    return row === undefined ? undefined : this.#whose(row)?.owner;
   }
 
   #typeOf(name: string): Pick<PodPort, "type"> {
@@ -50,7 +66,7 @@ export class PodRows {
     return ofport === undefined || ofport < 0 ? undefined : ofport;
   }
 
-  /** The number that a port has or is to get; for one that is new, the next one. 0: as the switch likes. */
+  /** The number that a port has or is to get; for a new port the next one. 0: the switch chooses. */
   numberFor(name: string): number {
     const { ofport = -1, ofport_request: requested } = interfaceNamed(this.#db.view, name) ?? {};
     if (ofport >= 0) return ofport;
@@ -70,8 +86,8 @@ export class PodRows {
   }
 
   /**
-   * Has the row of this port as it should be. One for an earlier device of the name goes first, and the switch has to
-   * have let go of it: it would keep the old device else.
+   * Creates or updates the row of this port. The row of an earlier device of the same name is deleted first, and the
+   * switch has to release it, since it would keep the old device otherwise.
    * @param number of a new port; 0: as the switch likes
    * @throws {OvsdbError}
    * @throws {CniError} 102 where the name is taken by a port of somebody else
@@ -146,17 +162,21 @@ const first = 1024;
 export const lastPodNumber = 32_767;
 
 /**
- * Numbers for pods' ports, one after the other, so that a port that has just gone leaves its number to nobody soon:
- * flows that still name it lead nowhere. Known before the switch has made the port, flows go in meanwhile.
+ * Numbers for pods' ports, in sequence, so that the number of a removed port is not reused soon and flows that still
+ * name it are harmless. Because the number is known in advance, flows can be added while the switch makes the port.
  */
 export class PortNumbers {
   #given: number | undefined;
 
-  /** @param taken those that ports have now. Answers 0, which leaves it to the switch, where all are taken. */
+  /** @param taken those that ports have now. Answers 0, with which the switch chooses, if all are taken. */
   next(taken: ReadonlySet<number>): number {
-    const own = [...taken].filter((number) => number >= first && number <= lastPodNumber);
-    if (own.length > lastPodNumber - first) return 0;
-    let number = this.#given ?? Math.max(first - 1, ...own);
+    let number = this.#given;
+    // Whose number was the last is asked for once, and whether all are taken where there are as many.
+    if (number === undefined || taken.size > lastPodNumber - first) {
+      const own = [...taken].filter((number) => number >= first && number <= lastPodNumber);
+      if (own.length > lastPodNumber - first) return 0;
+      number ??= Math.max(first - 1, ...own);
+    }
     do number = number >= lastPodNumber ? first : number + 1;
     while (taken.has(number));
     this.#given = number;

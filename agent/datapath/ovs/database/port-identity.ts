@@ -3,7 +3,7 @@ import type { Owner, Pod } from "../../../../shared/cni/types.ts";
 import { formatIp, type Ip, parseIp } from "../../../../shared/net/ip.ts";
 import type { PodPort } from "../overlay-node.ts";
 
-/** What a port of ours is for, in `external_ids` of its row: a later agent knows it by that. */
+/** The role of a port of ours, in `external_ids` of its row, by which a later agent recognises it. */
 export type PortRole = "gateway" | "tunnel" | "uplink" | "pod";
 
 const roleKey = "pipette-type";
@@ -13,7 +13,7 @@ export const roleIds = (role: PortRole): Readonly<Record<string, string>> => ({ 
 /** `undefined` where a port is somebody else's. */
 export const roleOf = (ids: ReadonlyMap<string, string>): string | undefined => ids.get(roleKey);
 
-/** What the database keeps of a pod's port, beside its name and type. */
+/** What `external_ids` keeps of a pod's port. */
 type PortIdentity = Omit<PodPort, "port" | "type">;
 
 const key = {
@@ -49,7 +49,7 @@ export function formatIdentity(identity: PortIdentity): Readonly<Record<string, 
   };
 }
 
-/** `undefined` where the port is no pod's of ours, or what it says of itself cannot be. */
+/** `undefined` if the port is no pod's of ours, or its data is invalid. */
 export function parseIdentity(ids: ReadonlyMap<string, string>): PortIdentity | undefined {
   const owner = ownerOf(ids);
   const mac = ids.get(key.mac) ?? "";
@@ -71,7 +71,7 @@ export function parseIdentity(ids: ReadonlyMap<string, string>): PortIdentity | 
   };
 }
 
-/** Whose pod's port it is, also where the rest is unsound; `undefined` where it is none of ours. */
+/** The owner of a pod's port, also if its other data is invalid; `undefined` if it is not ours. */
 export function ownerOf(ids: ReadonlyMap<string, string>): Owner | undefined {
   if (roleOf(ids) !== "pod") return undefined;
   const network = ids.get(key.network) ?? "";

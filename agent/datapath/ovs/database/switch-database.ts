@@ -2,7 +2,7 @@ import { type Monitored, OvsdbClient, type RowChange, Transaction } from "../../
 import { lastRound } from "../pipeline/cookie.ts";
 import { roleOf } from "./port-identity.ts";
 
-/** What the data path follows of the database. */
+/** The tables and columns that the data path monitors. */
 const watched = {
   Open_vSwitch: ["cur_cfg"],
   Bridge: ["name", "ports", "datapath_type", "fail_mode", "protocols", "other_config", "external_ids"],
@@ -39,7 +39,7 @@ export function portsOf(view: SwitchView, bridge: string): readonly PortRow[] {
   return [...uuids].map((uuid) => view.row("Port", uuid)).filter((row) => row !== undefined);
 }
 
-/** Interfaces of the system that are ports of bridges in user space, whoever made those; without pods'. */
+/** Interfaces of the node that are ports of user space bridges, whoever made them, without pods' interfaces. */
 export function readInUserSpace(view: SwitchView): readonly string[] {
   const bridges = [...view.rows("Bridge").values()].filter(({ datapath_type: kind }) => kind === "netdev");
   return bridges
@@ -57,10 +57,10 @@ export const uplinkOf = (view: SwitchView, bridge: string): string | undefined =
 const bridgeColumns = ["name", "datapath_type", "fail_mode", "protocols", "other_config"] as const;
 
 /**
- * Which changes of the database ask for anything: not what a call of this agent has brought about, and not what the
- * switch tells of a port that is as it should be.
+ * Filters the changes of the database that need a reconciliation: not those that this agent's own calls have caused,
+ * and not the switch's reports about ports that are right.
  * @param nodePorts names of the node's own ports
- * @param isHandled says of a port's name whether it is no pod's, or a call is under way that sees to it
+ * @param isHandled whether a port of this name is no pod's, or a running call handles it
  */
 export const changeFilter =
   (nodePorts: ReadonlySet<string>, isHandled: (port: string) => boolean) =>
@@ -68,7 +68,7 @@ export const changeFilter =
     const isOther = (column: string): boolean => before?.[column] !== after?.[column];
     if (table === "Bridge") return bridgeColumns.some(isOther);
     if (table !== "Port" && table !== "Interface") return false;
-    // The node's interface may have come to a bridge of somebody's, or left it.
+    // An interface of the node may have joined or left another bridge.
     if (table === "Port" && isOther("name") && isForeign(after ?? before)) return true;
     const name = String((after ?? before)?.["name"]);
     if (nodePorts.has(name)) return true;
@@ -82,7 +82,7 @@ function isForeign(row: RowChange["after"]): boolean {
 
 const roundKey = "pipette-round";
 
-/** Keeps the number of the last round with the bridge, which is gone when the flows are. */
+/** Stores the number of the last round in the bridge's row, which disappears together with the flows. */
 export const roundsOf = (db: SwitchDatabase, bridge: string) => ({
   async loadRound(): Promise<number | undefined> {
     const round = Number(bridgeNamed(db.view, bridge)?.external_ids.get(roundKey));

@@ -23,12 +23,12 @@ export interface CleanUpOptions {
   readonly logger: Logger;
 }
 
-/** A database that a person is to start first is not waited for long. */
+/** Short, because a person has to start a missing database first. */
 const patienceMs = 5_000;
 
 /**
- * Takes back what agents with this data path have changed on the node: pods' interfaces, the node's addresses on the
- * bridge, the bridge, routes and rules. What fails is reported, the rest is done all the same.
+ * Undoes what agents with this data path have changed on the node: pods' interfaces, the node's addresses on the
+ * bridge, the bridge, routes and rules. Failures are reported, and the rest is still done.
  */
 export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly HostChange[]> {
   const { network, database, bridge, gateway, logger } = leavings;
@@ -44,7 +44,7 @@ export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly Hos
     }),
     back,
     await attempt("routes", "routes to other nodes' pods", async () => removeNodeRoutes(socket)),
-    // Without the bridge the node would have none of the addresses that are on it still.
+    // If moving failed the bridge stays, because deleting it would delete the node's addresses on it.
     ...(back.did === "failed" ? [] : await removeOverlay(database, bridge)),
     await attempt("packet rules", `table "${packetTable({ bridge: gateway })}"`, async () => {
       await removePacketRules([{ bridge: gateway }]);
@@ -55,7 +55,7 @@ export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly Hos
   ];
 }
 
-/** What an uplink has brought to the bridge, back to it; also where it went with an earlier bridge. */
+/** Moves an uplink's addresses and routes back to it, also those that were lost with an earlier bridge. */
 async function giveBack(leavings: CleanUpOptions, { tools: { socket } }: PodPairs): Promise<boolean> {
   const { database, bridge, dataDir, uplink: configured, logger } = leavings;
   const isFound = configured !== undefined && restoreNodeAddresses(dataDir, configured, bridge, logger);

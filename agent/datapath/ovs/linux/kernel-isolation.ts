@@ -30,13 +30,13 @@ import { installRuleset, missingFromRuleset, type Ruleset } from "../../linux/ru
 import { standingElements, unlessMissing } from "../../linux/set-elements.ts";
 
 /**
- * Open vSwitch in user space reads a copy of what comes in by an interface; the node's kernel has the other one. It would
- * answer pods' ARP, route past all flows, and hear twice what the switch brings it as well. So it makes nothing of what
- * comes in by pods' ports, which are in a group of interfaces from their creation on: no rule is to be changed for a new
- * one. By other interfaces of a switch, such as the node's own, it hears what is for an address of the interface itself,
- * so that one which is taken off the switch while no agent runs is of use again.
+ * Open vSwitch in user space reads a copy of the packets of an interface, and the node's kernel still gets them too. It
+ * would answer pods' ARP, route around all flows, and receive packets twice. So the kernel drops everything from pods'
+ * ports, which belong to an interface group from their creation on, so that no rule changes for a new pod. From other
+ * interfaces of a switch, such as the node's own, it accepts only packets for the interface's own addresses, so that
+ * the interface works again if it is taken off the switch while no agent runs.
  *
- * These rules lie in tables of their own: what packet rules an agent replaces, of whichever release, they stay.
+ * These rules lie in tables of their own, so that they stay when an agent of any release replaces its packet rules.
  */
 export class KernelIsolation {
   readonly #filters: NetlinkSocket;
@@ -56,7 +56,7 @@ export class KernelIsolation {
     this.#rules = rulesets(gateway);
   }
 
-  /** Puts all of it there. @param ports host's ends that are in service @throws {NetlinkError} */
+  /** Installs all rules. @param ports host ends in service @throws {NetlinkError} */
   install(ports: readonly Link[]): void {
     this.#read ??= namesIn(this.#filters, this.#rules.read);
     for (const name of this.#read) answerForOwnAlone(this.#socket, name, true);
@@ -67,13 +67,13 @@ export class KernelIsolation {
     }
   }
 
-  /** These interfaces are the switch's, beside pods' ports, and no others. @throws {NetlinkError} */
+  /** Sets the interfaces that belong to the switch, beside pods' ports. @throws {NetlinkError} */
   leaveToSwitch(names: readonly string[]): void {
     const before = this.#read ?? namesIn(this.#filters, this.#rules.read);
     const others = before.filter((name) => !names.includes(name));
     const added = names.filter((name) => !before.includes(name));
     if (others.length + added.length === 0) return;
-    // The kernel answers for the node's addresses where they are, with the MAC of that interface.
+    // The kernel must answer ARP for an address only on the interface that has it.
     for (const name of added) answerForOwnAlone(this.#socket, name, true);
     for (const name of others) answerForOwnAlone(this.#socket, name, false);
     this.#read = names;
@@ -101,13 +101,16 @@ export class KernelIsolation {
   }
 }
 
-/** Has the kernel make nothing of what comes in by a host's end, also while somebody has taken the rules away: a wrong answer to ARP would outlive that. */
+/**
+ * Makes the kernel ignore packets from a host end also while somebody has deleted the rules, because a wrong ARP answer
+ * would have lasting effects.
+ */
 const isolatePort = ({ name, index }: Pick<Link, "name" | "index">): readonly Message[] => [
   setIpv4Options(name, index, { hearsNobody: true }),
   setLink(name, index, { group: linkGroup.onSwitch }),
 ];
 
-/** As if there never had been such a switch; nothing where there was none. @throws {NetlinkError} */
+/** Removes all of it; does nothing if there was none. @throws {NetlinkError} */
 export function removeKernelIsolation(filters: NetlinkSocket, socket: NetlinkSocket, gateway: string): void {
   const { tables, read } = rulesets(gateway);
   for (const name of namesIn(filters, read)) answerForOwnAlone(socket, name, false);
@@ -117,7 +120,7 @@ export function removeKernelIsolation(filters: NetlinkSocket, socket: NetlinkSoc
       return true;
     });
     if (isThere) filters.transact([deleteTable(table)]);
-    // The second one comes with the first, and not every kernel knows its family.
+    // The second table exists only with the first, and not every kernel has its family.
     else return;
   }
 }
@@ -132,7 +135,7 @@ function answerForOwnAlone(socket: NetlinkSocket, name: string, isOn: boolean): 
 }
 
 const chain = "heard";
-/** Before the kernel puts fragments together: those of both copies would be taken for one packet's. */
+/** Before the kernel reassembles fragments, because it would mix those of both copies. */
 const beforeFragments = -450;
 /** RTN_LOCAL */
 const local = 2;
@@ -165,7 +168,7 @@ function rulesets(gateway: string): {
     ...among(read.name, inputInterfaceName),
     ...compare(destinationKind, "neq", nativeBytes(local)),
   ];
-  // Neighbours find each other by groups, and whoever has not the address that is asked for does not answer.
+  // Multicast passes, because neighbour discovery needs it and the kernel answers only for its own addresses.
   const notToGroup = compare(masked(payload("network", 24, 1), allBits(1)), "neq", allBits(1));
   const hooks = (priority: number): Ruleset["hooks"] => new Map([[chain, { number: 0, priority }]]);
   return {

@@ -26,7 +26,9 @@ import type { KernelIsolation } from "./kernel-isolation.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
 
-/** The node's own network on Linux, in the calling thread's namespace. Everything is asked of the kernel each time. */
+/**
+ * The node's own network on Linux, in the calling thread's namespace. Nothing is cached; the kernel is asked each time.
+ */
 export class LinuxHost implements HostNetwork {
   readonly #socket: NetlinkSocket;
   readonly #gateway: string;
@@ -58,14 +60,14 @@ export class LinuxHost implements HostNetwork {
   useGateway({ name, addresses, mtu }: Gateway): Promise<void> {
     return inKernel(`set up the gateway "${name}"`, () => {
       const link = this.#require(name);
-      // The node asks for pods by the gateway's address, the only one that the switch lets it ask by.
+      // The node must send ARP for pods with the gateway's address, the only one that the switch accepts.
       for (const key of ["arp_ignore", "arp_announce"])
         writeSysctl(`/proc/sys/net/ipv4/conf/${name}/${key}`, "1", `set up the gateway "${name}"`);
       ignoreRouters(name);
       skipAddressDetection(name);
       if (!link.up || link.mtu !== mtu) this.#socket.run(setLink(name, link.index, { up: true, mtu }));
       const standing = addressesOf(this.#socket, link).filter((address) => !isLinkLocal(address));
-      // Of other subnets that the node has had; where it has none, addresses are another plugin's.
+      // Gateway addresses of earlier subnets are removed; without own subnets the addresses belong to another plugin.
       const stale = addresses.length === 0 ? [] : missingFrom(addresses, standing);
       for (const address of stale) this.#socket.run(removeAddress(name, link.index, address));
       for (const address of missingFrom(standing, addresses)) addGateway(this.#socket, link, address);
@@ -88,7 +90,7 @@ export class LinuxHost implements HostNetwork {
     });
   }
 
-  /** A disk that is full must not keep the node from what else is to be done: what it noted last may serve as well. */
+  /** A full disk must not stop the set-up; the last notes may still serve. */
   #note(uplink: string, bridge: Link): void {
     try {
       this.#notes.note(this.#socket, uplink, bridge);
@@ -134,8 +136,9 @@ function restoreAddresses(
 }
 
 /**
- * The same at an agent's start, in the calling thread's network namespace: joining takes the node's addresses, and comes
- * before there is a switch. @throws {CniError} 102
+ * The same at an agent's start, in the calling thread's network namespace, because joining needs the node's addresses
+ * and happens before the switch is set up.
+ * @throws {CniError} 102
  */
 export function restoreNodeAddresses(dataDir: string, uplink: string, bridge: string, logger: Logger): boolean {
   try {
@@ -156,8 +159,8 @@ async function inKernel<T>(action: string, work: () => T): Promise<T> {
 }
 
 /**
- * Has exactly those neighbours on the gateway that nobody answers for. Others' declarations there, should there be any,
- * name other MACs.
+ * Sets exactly the static neighbours on the gateway port whose next hops do not answer ARP. Other static entries have
+ * other MACs and stay.
  * @returns why a route has none
  * @throws {NetlinkError} where the kernel cannot be asked
  */

@@ -27,9 +27,9 @@ type Options = Pick<
 >;
 
 /**
- * What the node's kernel does with pods' packets: hides them behind the node on their way to the world outside, and from
- * no pod where projects are kept apart, and drops what would lead them astray or is for a pod that there is not. Where
- * the cluster ends changes with its nodes.
+ * The node's packet rules for pods: masquerade packets to destinations outside of the cluster, keep the source between
+ * pods if projects are isolated, and drop forbidden packets and those to absent pods. The cluster's networks change
+ * with its nodes.
  */
 export class Masquerade implements AsyncDisposable {
   readonly #options: Options;
@@ -39,7 +39,7 @@ export class Masquerade implements AsyncDisposable {
   #following: Disposable | undefined;
   #installed: string | undefined;
   #network: ForwardedNetwork | undefined;
-  /** What pods are not kept from, where the node has no rules. */
+  /** What pods can do because the node has no packet rules. */
   #shortcoming: string | undefined;
 
   /** @param filters socket for packet filters, which lives as long */
@@ -54,35 +54,35 @@ export class Masquerade implements AsyncDisposable {
     });
   }
 
-  /** Before `start`: pods that stand already. */
+  /** Existing pods; to be called before `start`. */
   adopt(pods: Iterable<Pick<PodPort, "owner" | "ips">>): void {
     this.#present?.restore(pods);
   }
 
   /** @throws {CniError} 102 with what `nft` or the kernel said */
   async start(): Promise<void> {
-    // Whoever starts again wants what somebody has taken away.
+    // A repeated start restores deleted rules.
     this.#installed = undefined;
     await this.#reconciling.run();
     this.#following ??= this.#options.peers.subscribe(() => this.#reconciling.trigger());
   }
 
-  /** Before the pod is connected. @throws {CniError} 102 */
+  /** To be called before the pod is connected. @throws {CniError} 102 */
   admit(pod: Pick<PodPort, "owner" | "ips">): void {
     this.#orUnguarded("tell the node of a pod's addresses", () => this.#present?.admit(pod));
   }
 
-  /** Once the pod is disconnected. */
+  /** To be called once the pod is disconnected. */
   dismiss(owner: Owner): void {
     try {
       this.#orUnguarded("forget a pod's addresses", () => this.#present?.dismiss(owner));
     } catch (caught) {
-      // The node asks for them until the rules are installed again; the pod is gone all the same.
+      // Harmless: until the rules are installed again the node only sends ARP for the addresses.
       this.#options.logger.error(CniError.from(caught).message);
     }
   }
 
-  /** What somebody has taken of the rules that stood; `start` puts it back. */
+  /** Which installed rules somebody has deleted; `start` restores them. */
   missing(kernel: Kernel): readonly string[] {
     if (this.#installed === undefined || this.#network === undefined || this.#shortcoming !== undefined) return [];
     return [...missingPacketRules(kernel, [this.#network]), ...(this.#present?.missing() ?? [])];
@@ -101,23 +101,24 @@ export class Masquerade implements AsyncDisposable {
   async #install(): Promise<undefined> {
     const { gateway, podSubnets: subnets, mode, services, serviceCidrs } = this.#options;
     const tunnel = mode === "encap" || mode === "hybrid" ? { tunnel: packetsOf(this.#options.tunnel) } : {};
-    // Else that is the other plugin's.
+    // In `networkPolicyOnly` the other plugin does that.
     const masquerade = this.#options.masquerade && mode !== "networkPolicyOnly";
     const exempt = this.#cluster();
     const text = exempt.map(formatCidr).join();
     if (text === this.#installed) return undefined;
-    // The node itself is behind the virtual host where a service sends it to a host outside.
+    // The node's own connections to a service have the virtual host's address as source when they leave to an outside
+    // endpoint.
     const nodeLocal = services === undefined ? [] : virtualHosts(serviceCidrs);
     const multitenant = this.#options.tenants !== undefined;
     this.#network = { bridge: gateway, subnets, masquerade, exempt, nodeLocal, multitenant, ...tunnel };
     this.#shortcoming = await installPacketRules([this.#network]);
-    // They have gone with the table. Until they are back the node asks for anybody; pods are not cut off.
+    // The sets were deleted with the table. Until they are back the node sends ARP for any address; no pod is cut off.
     this.#orUnguarded("install the packet rules about absent pods", () => this.#present?.install());
     this.#installed = text;
     return undefined;
   }
 
-  /** Where pods have a network without packet rules, they have it without these too. */
+  /** If pods may work without packet rules, a failure here is only logged. */
   #orUnguarded(action: string, work: () => void): void {
     try {
       work();
@@ -126,7 +127,7 @@ export class Masquerade implements AsyncDisposable {
     }
   }
 
-  /** As it was configured, else where the others' pods are. */
+  /** The configured cluster networks, else the other nodes' subnets. */
   #cluster(): readonly Cidr[] {
     const { clusterSubnets, peers } = this.#options;
     return clusterSubnets ?? [...(peers.current?.values() ?? [])].flatMap(({ subnets }) => subnets);

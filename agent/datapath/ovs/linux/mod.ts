@@ -1,3 +1,6 @@
-/** The Open vSwitch data path on Linux. `clean-up.ts` is a face of its own: a clean-up loads nothing of what runs. */
+/**
+ * The Open vSwitch data path on Linux. `clean-up.ts` is imported directly, so that a clean-up does not load the data
+ * path.
+ */
 export { restoreNodeAddresses } from "./linux-host.ts";
 export { createOvsDataPath } from "./ovs-datapath.ts";

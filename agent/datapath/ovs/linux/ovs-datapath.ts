@@ -28,7 +28,7 @@ import { Masquerade } from "./masquerade.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
- * @throws {CniError} code 7 where the options will not do, 102 where the kernel refuses a socket
+ * @throws {CniError} code 7 if the options are invalid, 102 where the kernel refuses a socket
  */
 export function createOvsDataPath(options: OvsDataPathOptions): DataPath {
   try {
@@ -38,7 +38,10 @@ export function createOvsDataPath(options: OvsDataPathOptions): DataPath {
   }
 }
 
-/** Pods' pairs of veth in the kernel, their ports and flows in Open vSwitch: each keeps for itself what the next agent needs. */
+/**
+ * Pods' veth pairs in the kernel, and their ports and flows in Open vSwitch. All state that the next agent needs is
+ * stored there.
+ */
 class OvsDataPath implements DataPath {
   readonly #options: OvsDataPathOptions;
   readonly #network: PodNetwork;
@@ -48,7 +51,7 @@ class OvsDataPath implements DataPath {
   readonly #masquerade: Masquerade;
   /** Where the switch is in user space. */
   readonly #isolation: KernelIsolation | undefined;
-  /** As the switch has them, and the kernel that sends to them. */
+  /** Connects pods both in the switch and in the kernel's rules. */
   readonly #pods: Pick<OverlayNode, "connectPod" | "disconnectPod"> = {
     connectPod: async (pod) => {
       this.#masquerade.admit(pod);
@@ -56,7 +59,7 @@ class OvsDataPath implements DataPath {
     },
     disconnectPod: async (owner) => {
       await this.#node.disconnectPod(owner);
-      // It may have come back meanwhile.
+      // The pod may have been added again meanwhile.
       if (!this.#node.hasPod(owner)) this.#masquerade.dismiss(owner);
     },
   };
@@ -80,7 +83,7 @@ class OvsDataPath implements DataPath {
   async start(): Promise<void> {
     try {
       this.#isolation?.install(this.#hostEnds());
-      // The node knows its pods by itself from the first time on.
+      // From the second start on the node object knows its pods.
       if (this.#hasStarted) await this.#node.start(() => true);
       else await this.#takeOver();
       this.#hasStarted = true;
@@ -144,7 +147,7 @@ class OvsDataPath implements DataPath {
     }
   }
 
-  /** Nobody else gives addresses of the node's subnets away. */
+  /** Only our allocator gives out addresses of the node's subnets. */
   addressesInUse(): readonly Ip[] {
     return [];
   }
@@ -180,7 +183,7 @@ class OvsDataPath implements DataPath {
     await this.#resources.disposeAsync();
   }
 
-  /** What an earlier agent has left. No call is served yet: pods neither come nor go meanwhile. */
+  /** Takes over the state of an earlier agent. No call is served yet, so pods do not change meanwhile. */
   async #takeOver(): Promise<void> {
     this.#pairs.removeHalfMade([]);
     const attachments = this.#attachments();
@@ -189,7 +192,10 @@ class OvsDataPath implements DataPath {
     await this.#restorePorts(attachments);
   }
 
-  /** What stands without a port: the database is another one since, or an agent was killed over an ADD. */
+  /**
+   * Recreates missing ports of existing interfaces, as after a loss of the database, or an agent that was killed during
+   * an ADD.
+   */
   async #restorePorts(attachments: readonly Attachment[]): Promise<void> {
     for (const { alias, link } of attachments) {
       if (this.#node.hasPod(alias.owner)) continue;
@@ -203,7 +209,7 @@ class OvsDataPath implements DataPath {
         await this.#pods.connectPod({ ...alias, ...port, mac, ips });
         logger.warn("a pod's port was missing and is made again", { interface: link.name });
       } catch (caught) {
-        // The others shall have their network all the same; CHECK names this one.
+        // Other pods are still handled; CHECK reports this one.
         logger.error("cannot make a pod's port again", { interface: link.name, error: reasonOf(caught) });
       }
     }

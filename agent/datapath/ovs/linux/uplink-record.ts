@@ -36,10 +36,10 @@ const addressWithPrefix = text("an address with its prefix length", parseCidr);
 /** The node's own addresses and routes, as they were on the bridge. */
 const recordSchema = object({
   version: required(integer(1, 1)),
-  // What configures interfaces at a boot does it then; its addresses may be others.
+  // Only valid in this boot: at the next one the system configures the interface itself, perhaps with other addresses.
   bootId: required(anyText),
   uplink: required(anyText),
-  // The bridge's own device: another one of its name has nothing of what this one had.
+  // The index of the bridge's device: a new device of the same name has lost the addresses.
   bridgeIndex: required(integer(1, 0x7fff_ffff)),
   addresses: required(list(addressWithPrefix, 0, 1_000)),
   routes: required(
@@ -58,8 +58,8 @@ const recordSchema = object({
 type UplinkRecord = Omit<Infer<typeof recordSchema>, "version" | "routes"> & { readonly routes: readonly WholeRoute[] };
 
 /**
- * What the node has on its bridge because its uplink is a port of that. A bridge that is deleted takes along what is on
- * it, and nobody else knows it: so it is noted in the data directory, and put back from there.
+ * The node's addresses and routes on the bridge whose port is its uplink. If the bridge is deleted they are lost, so
+ * they are recorded in the data directory and restored from there.
  */
 export class UplinkNotes {
   readonly #path: string;
@@ -71,7 +71,7 @@ export class UplinkNotes {
   /** @throws {CniError | NetlinkError} */
   note(socket: NetlinkSocket, uplink: string, bridge: Link): void {
     const addresses = addressesOf(socket, bridge).filter((address) => !isLinkLocal(address));
-    // Nothing may have come yet; what is gone for good is gone with its boot.
+    // Keeps the last record if there are no addresses yet; a record ends with its boot.
     if (addresses.length === 0) return;
     const content = {
       version: 1,
@@ -91,8 +91,8 @@ export class UplinkNotes {
   }
 
   /**
-   * Puts back onto the uplink what went with a bridge that is no more; from there it is moved as it was at first. A
-   * family that has an address again, by whomever, is left alone. May be repeated.
+   * Restores on the uplink what was lost with a deleted bridge; from there it is moved to the new bridge as at first. A
+   * family that has an address again is left alone. May be repeated.
    * @returns the addresses that were missing
    * @throws {NetlinkError}
    */
@@ -109,9 +109,9 @@ export class UplinkNotes {
     const addresses = record.addresses.filter(isBare);
     const missing = addresses.filter((own) => !present.some((address) => formatCidr(own) === formatCidr(address)));
     if (!link.up) socket.run(setLink(link.name, link.index, { up: true }));
-    // Also those that are on the bridge again: the routes here need them here until they are moved.
+    // Also addresses that are on the bridge already, because the routes on the uplink need them until they are moved.
     for (const address of addresses) addGateway(socket, link, address);
-    // Those that gateways are reached by come before those by way of gateways.
+    // On-link routes first, because routes through gateways need them.
     const routes = record.routes.filter(({ dst }) => isBare(dst)).toSorted((a, b) => b.dst.prefix - a.dst.prefix);
     for (const route of routes) {
       const [refusal] = socket.batch([addRouteBy(route, link.index)]);
@@ -120,12 +120,12 @@ export class UplinkNotes {
     return missing;
   }
 
-  /** The node's addresses are the uplink's again. */
+  /** Forgets the record, once the addresses are back on the uplink. */
   forget(): void {
     rmSync(this.#path, { force: true });
   }
 
-  /** Nothing where there is no record, or none that can be read: then nothing is known, as before there was a bridge. */
+  /** Nothing if there is no readable record. */
   #read(): UplinkRecord | undefined {
     const read = readRecord(this.#path, recordSchema);
     if (read.t !== "ok") return undefined;

@@ -22,16 +22,16 @@ const linkLocal = parseCidr("fe80::/10");
 
 export const isLinkLocal = ({ ip }: Cidr): boolean => linkLocal !== undefined && contains(linkLocal, ip);
 
-/** Those that somebody has configured and that lead out by this interface. @throws {NetlinkError} */
+/** Configured routes by this interface. @throws {NetlinkError} */
 export const routesBy = (socket: NetlinkSocket, { index }: Pick<Link, "index">): readonly WholeRoute[] =>
   ([4, 6] as const)
     .flatMap((family) => socket.dump(listRoutes(family), readWholeRoute).flatMap(waysOf))
     .filter(({ isConfigured, indexes }) => isConfigured && indexes.includes(index));
 
 /**
- * Moves addresses and routes from one interface to another. Each is there before it goes here, and an address goes
- * last of all, since the kernel takes routes along with it: so whatever an earlier call has left is finished by the
- * next. Link-local addresses stay, as each interface has its own.
+ * Moves addresses and routes from one interface to another. Each is added to the new one before it is removed from the
+ * old one, and addresses are removed last, because the kernel deletes their routes with them. So the next call finishes
+ * what a killed one has left. Link-local addresses stay, as each interface has its own.
  * @throws {CniError} 102 where an IPv4 route leads out by several interfaces
  * @throws {NetlinkError}
  */
@@ -42,7 +42,7 @@ export function moveAddresses(socket: NetlinkSocket, from: Link, to: Link): void
   if (addresses.some(({ ip }) => ip.family === 6)) skipAddressDetection(to.name);
   if (!to.up) socket.run(setLink(to.name, to.index, { up: true }));
   for (const address of addresses) addGateway(socket, to, address);
-  // Those that gateways are reached by come before those by way of gateways.
+  // On-link routes first, because routes through gateways need them.
   const ordered = routes.toSorted((a, b) => b.dst.prefix - a.dst.prefix);
   runEach(socket, ordered, (route) => addRouteBy(route, to.index), Errno.EEXIST);
   runEach(socket, ordered, (route) => deleteRouteBy(route, from.index), Errno.ESRCH);
@@ -50,7 +50,7 @@ export function moveAddresses(socket: NetlinkSocket, from: Link, to: Link): void
     socket,
     addresses,
     (address) => removeAddress(from.name, from.index, address),
-    // The kernel takes further addresses of a network along with the first.
+    // The kernel removes secondary addresses of a network together with the first.
     Errno.EADDRNOTAVAIL,
   );
 }

@@ -27,7 +27,7 @@ import { tenantFlows } from "./tenants.ts";
 import { tunnelFlows } from "./tunnel.ts";
 import { uplinkFlows } from "./uplink.ts";
 
-/** Everything of a node that neither a pod, nor another node, nor a service brings along. */
+/** The flows of a node that do not depend on pods, other nodes or services. */
 export function baseFlows(context: PipelineContext): Flow[] {
   return [
     ...rootFlows(context),
@@ -49,11 +49,11 @@ export function baseFlows(context: PipelineContext): Flow[] {
   ];
 }
 
-/** A family that pods do not have stays out; but the node's own packets pass here too where the uplink is on the bridge. */
+/** Drops address families that pods do not have; with an uplink on the bridge the node's own packets pass here too. */
 function rootFlows(context: PipelineContext): Flow[] {
   const families = context.uplink === undefined ? familiesOf(context) : ([4, 6] as const);
   return [
-    // The switch would read past the tag, and send it on with the rest.
+    // Tagged frames are dropped, because the switch would ignore the tag in matches and forward it.
     step("PipelineRootClassifier", Priority.guard, match().vlan("any"), []),
     step("PipelineRootClassifier", Priority.normal, match().protocol("arp"), [], "ARPSpoofGuard"),
     ...families.map((family) =>
@@ -62,7 +62,7 @@ function rootFlows(context: PipelineContext): Flow[] {
   ];
 }
 
-/** Where a packet goes that no other flow of the table wants; `undefined`: nowhere. */
+/** The next table of packets that no other flow matches; `undefined`: drop. */
 const misses: readonly (readonly [TableName, TableName | undefined])[] = [
   ["PipelineRootClassifier", undefined],
   ["ARPSpoofGuard", undefined],
@@ -93,15 +93,16 @@ const inside = (block: Cidr): MatchBuilder =>
     .cidr(block.ip.family === 4 ? "ip_dst" : "ipv6_dst", block);
 
 /**
- * Of the node's own subnets, what no pod and no gateway has. The node's kernel would ask for it, and a pod could fill
- * its table of neighbours with questions that nobody answers.
+ * Drops packets to unused addresses of the node's own subnets: the node's kernel would send ARP for each, so that a pod
+ * could fill its neighbour table.
  */
 const absentPodFlows = ({ podSubnets }: PipelineContext): Flow[] =>
   podSubnets.map((subnet) => step("L3Forwarding", Priority.low, inside(subnet), []));
 
 /**
- * From pods to the world outside, by the node's kernel, whichever MAC they have named: else they would get past it to
- * whoever has that. To groups they send nothing, and by link-local addresses nothing but to the gateway.
+ * Pods' packets to outside destinations go through the node's kernel, whatever destination MAC they have, since
+ * otherwise they could reach another host directly. Multicast is dropped, and link-local destinations except the
+ * gateway's.
  */
 function outsideFlows(context: PipelineContext): Flow[] {
   if (context.mode === "networkPolicyOnly") return [];
@@ -122,7 +123,7 @@ function outsideFlows(context: PipelineContext): Flow[] {
   ]);
 }
 
-/** Of all link-local addresses a pod's link has the gateway's; the pods' own are for neighbour discovery alone. */
+/** Of link-local addresses only the gateway's can be reached; pods' own serve neighbour discovery only. */
 const ownLinkFlow = (mac: string, toNode: readonly Action[]): Flow =>
   step(
     "L3Forwarding",
@@ -132,7 +133,7 @@ const ownLinkFlow = (mac: string, toNode: readonly Action[]): Flow =>
     "L2ForwardingCalc",
   );
 
-/** What came through the gateway has been counted by the node's kernel. */
+/** The node's kernel has already decremented the TTL of packets from the gateway. */
 const timeToLiveFlows = (context: PipelineContext): Flow[] =>
   familiesOf(context).flatMap((family) => [
     step("L3DecTTL", Priority.high, match().family(family).bits(registers.source, Source.gateway), [], "SNATMark"),
@@ -140,7 +141,7 @@ const timeToLiveFlows = (context: PipelineContext): Flow[] =>
   ]);
 
 const outputFlows: readonly Flow[] = [
-  // A switch never sends a packet out where it came in, unless it is told so.
+  // A switch sends a packet out by its input port only with an explicit `in_port` action.
   step("Output", Priority.high, match().bits(registers.output, 1).bits(connectionMarks.hairpin, 1), [
     output(Port.IN_PORT),
   ]),

@@ -3,8 +3,8 @@ import { registers } from "./registers.ts";
 import { type TableName, tables } from "./tables.ts";
 
 /**
- * As the reference system has them. `guard` refuses what only a few may send, and yields to what allows those; `outside`
- * is for what neither a pod nor a node nor a service of the cluster has taken.
+ * Antrea's priorities. `guard` drops what only a few may send, below the flows that allow those; `outside` is for
+ * packets that no pod, node or service of the cluster has matched.
  */
 export const Priority = { miss: 0, outside: 180, low: 190, normal: 200, guard: 205, high: 210 } as const;
 
@@ -25,7 +25,7 @@ export function step(
   });
 }
 
-/** To the port, once the tables behind have agreed. */
+/** Sets the output port; later tables may still drop the packet. */
 export const sendTo = (ofport: number): readonly Action[] => [
   load(registers.outputPort, ofport),
   load(registers.output, 1),

@@ -8,7 +8,7 @@ import { tables } from "./tables.ts";
 /** Where the connection comes from, for its replies; part of each `ct(commit)` of a connection's first packet. */
 export const rememberSource: Action = move(registers.source, connectionMarks.source);
 
-/** Looks connections up, sorts the known from the new, and remembers the new ones that got this far. */
+/** Looks connections up, separates known from new ones, and commits new ones that have passed all tables. */
 export const connectionFlows = (context: PipelineContext): Flow[] =>
   familiesOf(context).flatMap((family) => {
     const ip = () => match().family(family);
@@ -19,7 +19,7 @@ export const connectionFlows = (context: PipelineContext): Flow[] =>
     return [
       step("ConntrackZone", Priority.normal, ip(), [lookUp]),
       step("ConntrackState", Priority.normal, ip().ctState("+inv+trk"), []),
-      // Its endpoint was chosen at its first packet, and is somewhere else than the client meant.
+      // An established connection to a service: its packets go to the endpoint that was chosen at the first packet.
       step(
         "ConntrackState",
         Priority.low,

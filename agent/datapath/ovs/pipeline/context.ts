@@ -8,7 +8,7 @@ export interface Tunnel {
   readonly port?: number;
 }
 
-/** What all flows of one node are made of. */
+/** The parameters of all flows of one node. */
 export interface PipelineContext {
   readonly mode: TrafficMode;
   readonly gateway: { readonly ofport: number; readonly mac: string; readonly addresses: readonly Ip[] };
@@ -20,8 +20,8 @@ export interface PipelineContext {
   readonly nodeAddresses: readonly Cidr[];
   /** Of the node's pods; none in `networkPolicyOnly`. */
   readonly podSubnets: readonly Cidr[];
-  /** `true`: projects are kept apart by their VNIDs. */
+  /** `true`: projects are isolated by their VNIDs. */
   readonly multitenant: boolean;
-  /** `true`: the switch has meters, which bound how fast a pod opens connections. */
+  /** `true`: the switch has meters, which limit how fast a pod opens connections. */
   readonly metered?: boolean;
 }

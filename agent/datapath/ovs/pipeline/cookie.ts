@@ -1,4 +1,4 @@
-/** Whom a flow belongs to, in its cookie: the reference system's numbers, and one of our own. */
+/** What a flow belongs to, in its cookie: Antrea's numbers, and one of our own. */
 export const Category = { base: 0, pod: 1, policy: 2, service: 3, node: 12, tenant: 13 } as const;
 export type Category = (typeof Category)[keyof typeof Category];
 
@@ -6,14 +6,14 @@ const roundShift = 48n;
 const categoryShift = 40n;
 const objectMask = 0xffff_ffffn;
 
-/** Rounds have 16 bits; 0 is never one, so that flows without cookie are nobody's. */
+/** Rounds have 16 bits; 0 is never used, so that flows without a cookie belong to no round. */
 export const lastRound = 0xffff;
 /** Of a cookie, the round. */
 export const roundMask = 0xffff_0000_0000_0000n;
 
 /**
- * In the cookie of what a flow has learned, with round 0: it outlives the round, and goes with the flow that learned it
- * (`delete_learned`).
+ * Marks the cookie of learned flows, with round 0: they outlive the round, and are deleted with the flow that learned
+ * them (`delete_learned`).
  */
 export const learnedBit = 1n << 32n;
 

@@ -9,22 +9,22 @@ export const discovery = [133, 134, solicitation, advertisement, 137] as const;
 
 /** The option that holds the target's MAC; in a solicitation the sender's is in its place, as option 1 (RFC 4861, 4.6.1). */
 const targetMac = 2;
-/** Of an advertisement (4.4): it is the answer to a question, and counts for more than what was known. */
+/** Flags of an advertisement (4.4): solicited, and overrides earlier entries. */
 const solicitedOverride = 0x60000000;
 const fromRouter = 0x80000000;
 
-/** Who is at the address that was asked for. */
+/** The holder of the requested address. */
 export interface Holder {
   readonly mac: string;
   readonly isRouter: boolean;
 }
 
-/** A router of the virtual MAC, as every other node and the services' host. */
+/** The virtual MAC, which stands for every other node and the services' virtual host. */
 export const virtualHolder: Holder = { mac: virtualMac, isRouter: true };
 
 /**
- * Turns a solicitation into its answer, which goes to the asker alone. The switch lets the target's MAC be written into
- * what has come to it as an advertisement only, so `finishAnswer` does that, in the same table.
+ * Turns a solicitation into its answer, sent to the asker alone. The switch allows the target's MAC to be set only in
+ * packets that match as advertisements, so `finishAnswer` does that in the same table.
  */
 export const answerSolicitation = ({ mac, isRouter }: Holder): readonly Action[] => [
   move(whole("eth_src"), whole("eth_dst")),

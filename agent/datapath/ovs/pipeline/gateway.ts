@@ -5,7 +5,7 @@ import { familiesOf } from "./families.ts";
 import { answersFor, noAnswerToHolder } from "./neighbours.ts";
 import { connectionMarks, Destination, registers, Source } from "./registers.ts";
 
-/** The node's own port on the bridge: its kernel is behind it, and the world outside behind that. */
+/** Flows of the gateway port, which leads to the node's kernel and from there to outside destinations. */
 export function gatewayFlows(context: PipelineContext): Flow[] {
   const { ofport, mac, addresses } = context.gateway;
   const toHost = [setField("eth_dst", mac), load(registers.destination, Destination.gateway)];
@@ -45,7 +45,7 @@ export function gatewayFlows(context: PipelineContext): Flow[] {
     ),
     ...familiesOf(context).flatMap((family) => [
       step("SpoofGuard", Priority.normal, match().family(family).set("in_port", ofport), [], "PacketGuard"),
-      // Replies go back to where the connection came from, whatever their address.
+      // Replies go back to the connection's source port, whatever their address.
       step(
         "L3Forwarding",
         Priority.high,

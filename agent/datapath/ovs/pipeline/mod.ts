@@ -1,6 +1,6 @@
 /**
- * The flows of a node as data: functions of what the node is, what is on it and who its peers are, without any state.
- * One file per event that brings flows; `tables.ts`, `registers.ts` and `cookie.ts` hold the vocabulary.
+ * The flows of a node as data: pure functions of the node, its pods and its peers. One file per event that adds flows;
+ * `tables.ts`, `registers.ts` and `cookie.ts` hold the vocabulary.
  */
 export { baseFlows } from "./base.ts";
 export { Priority, step } from "./build.ts";

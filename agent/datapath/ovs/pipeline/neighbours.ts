@@ -15,7 +15,7 @@ import {
 } from "./discovery-answer.ts";
 import { familiesOf } from "./families.ts";
 
-/** A port and who is behind it. */
+/** A port, and the MAC and addresses behind it. */
 export interface Neighbour {
   readonly ofport: number;
   readonly mac: string;
@@ -23,8 +23,8 @@ export interface Neighbour {
 }
 
 /**
- * Who asks for an address of this node is answered by the switch, in the holder's place. Nothing of one pod gets to
- * another that way, neither a word in what no protocol reads, nor a MAC to be believed.
+ * The switch answers ARP and solicitations for this node's addresses in place of their holders. So nothing from one pod
+ * reaches another that way: no hidden data, and no forged MAC.
  */
 export function answersFor({ mac, ips }: Neighbour, role: "pod" | "router"): Flow[] {
   const holder: Holder = { mac, isRouter: role === "router" };
@@ -38,7 +38,7 @@ export function answersFor({ mac, ips }: Neighbour, role: "pod" | "router"): Flo
   ];
 }
 
-/** Who announces its own address, or tries it out, must not hear that somebody has it. */
+/** A holder that announces or probes its own address must get no answer. */
 export const noAnswerToHolder = ({ ofport, mac, ips }: Neighbour): Flow[] => [
   ...ips
     .filter(({ family }) => family === 4)
@@ -48,32 +48,32 @@ export const noAnswerToHolder = ({ ofport, mac, ips }: Neighbour): Flow[] => [
   ),
 ];
 
-/** What a pod may say in neighbour discovery: questions of its own. */
+/** A pod may only send solicitations of its own. */
 export const neighbourSpoofFlows = ({ ofport, mac, ips }: Neighbour): Flow[] =>
   discoveredOf(mac, ips).map((ip) => {
-    // Whole: what is in a later fragment is not seen here (RFC 6980).
+    // Only unfragmented ones, since later fragments cannot be inspected here (RFC 6980).
     const whole = ofType(solicitation).masked("ip_frag", 0, 3);
     const own = whole.set("in_port", ofport).set("eth_src", mac).set("ipv6_src", ip).set("nd_sll", mac);
     return step("SpoofGuard", Priority.high, own, [], "IPv6");
   });
 
-/** Nobody else may speak neighbour discovery, least of all pass for a router; and none of it is a connection. */
+/** Drops all other neighbour discovery, router messages included; it is not tracked as connections. */
 export function neighbourGuardFlows(context: PipelineContext): Flow[] {
   if (!familiesOf(context).includes(6)) return [];
   const fromNode = ofType(solicitation).set("in_port", context.gateway.ofport);
-  // Where another CNI plugin routes, everybody is at the virtual MAC, as for ARP.
+  // If another CNI plugin routes, every address is answered with the virtual MAC, as for ARP.
   const elsewhere = context.mode === "networkPolicyOnly" ? answerSolicitation(virtualHolder) : [];
   return [
     step("SpoofGuard", Priority.high, fromNode, [], "IPv6"),
     ...discovery.map((type) => step("SpoofGuard", Priority.guard, ofType(type), [])),
-    // The node's kernel tries an address out: there is nobody to answer to.
+    // The node's kernel probes an address (DAD), which must not be answered.
     step("IPv6", Priority.high, ofType(solicitation).set("ipv6_src", unspecified), []),
     step("IPv6", Priority.low, ofType(solicitation), elsewhere),
     step("IPv6", Priority.normal, ofType(advertisement), finishAnswer),
   ];
 }
 
-/** The addresses that are asked for: IPv6 ones, and with them the link-local one, from which kernels ask. */
+/** The IPv6 addresses that may be solicited, with the link-local one, from which kernels send. */
 function discoveredOf(mac: string, ips: readonly Ip[]): readonly Ip[] {
   const own = ips.filter(({ family }) => family === 6);
   if (own.length === 0) return [];

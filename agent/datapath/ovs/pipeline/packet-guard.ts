@@ -6,24 +6,24 @@ import type { PipelineContext } from "./context.ts";
 import { familiesOf } from "./families.ts";
 
 /**
- * What nobody says on the pods' network, whoever it is and however it came: from a pod, out of the tunnel, by the uplink
- * or the gateway. Pods and nodes that believed it could be led astray by one another.
+ * Drops packets that are never legitimate on the pods' network, from any port: pods, tunnel, uplink or gateway. Hosts
+ * that trusted them could be redirected by an attacker.
  */
 export const packetGuardFlows = (context: PipelineContext): Flow[] =>
   familiesOf(context)
     .flatMap((family) => refused[family]())
     .map((matched) => step("PacketGuard", Priority.normal, matched, []));
 
-/** "There is a better way" (RFC 792): the switch alone decides the way. */
+/** ICMP redirects (RFC 792), because only the switch decides about routes. */
 const redirect = 5;
-/** Of server and client: what tells a client its address and its router (RFC 2131, RFC 8415). */
+/** DHCP's server and client ports (RFC 2131, RFC 8415), since a false server could set clients' address and router. */
 const dhcp = { 4: [67, 68], 6: [547, 546] } as const;
-/** All of neighbour discovery (RFC 4861): what a pod or the node may say of it goes another way. */
+/** All of neighbour discovery (RFC 4861); the allowed messages are handled by earlier tables. */
 const discovery = [133, 134, 135, 136, 137] as const;
 /**
- * Headers behind which the switch does not look, so that neighbour discovery or a tunnel's packet would get past its
- * guards: mobility, HIP, shim6, and two for experiments (RFC 7045, 4). No pod uses them; ESP may pass, as what is in it
- * counts for who has its key alone. 0 stands where the switch could not follow the headers to their end.
+ * Extension headers that the switch does not parse, behind which neighbour discovery or a tunnel's packet would pass
+ * the guards: mobility, HIP, shim6, and two for experiments (RFC 7045, 4). No pod uses them. ESP may pass, because only
+ * the holder of its key reads its content. 0 means that the switch could not parse the headers to their end.
  */
 const unreadHeaders = [0, 135, 139, 140, 253, 254] as const;
 /** Value and mask of `ip_frag`. */
@@ -39,7 +39,8 @@ const refused: Readonly<Record<Family, () => readonly MatchBuilder[]>> = {
     ...fromOrToLoopback(6),
     match().protocol("udp6").set("udp_src", dhcp[6][0]).set("udp_dst", dhcp[6][1]),
     ...discovery.map((type) => match().protocol("icmp6").set("icmpv6_type", type)),
-    // A first fragment that ends before the message begins, so that no type is seen: none may be sent (RFC 7112).
+    // Drops a first fragment that ends before the ICMPv6 header, so that its type cannot be matched (forbidden by RFC
+    // 7112).
     match()
       .protocol("icmp6")
       .set("icmpv6_type", 0)

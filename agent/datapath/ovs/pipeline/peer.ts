@@ -17,7 +17,7 @@ type Way =
   | { readonly t: "gateway" }
   | ({ readonly t: "uplink" } & ReachableByUplink);
 
-/** How packets for this subnet of another node are to go; `undefined` where there is none. */
+/** How packets for this subnet of another node are sent; `undefined` if that is impossible. */
 export function wayTo(context: PipelineContext, peer: ClusterNode, subnet: Cidr): Way | undefined {
   const onLink = addressOnLink(context.nodeAddresses, peer, subnet.ip.family);
   const isRouted = context.mode === "noEncap" || (context.mode === "hybrid" && onLink !== undefined);
@@ -29,13 +29,13 @@ export function wayTo(context: PipelineContext, peer: ClusterNode, subnet: Cidr)
   return direct === undefined ? { t: "gateway" } : { t: "uplink", ...direct };
 }
 
-/** Of the families that both nodes have, IPv4 first: what is inside the tunnel does not matter. */
+/** The tunnel's outer family: IPv4 if both nodes have it; the inner family does not matter. */
 const tunnelEndOf = ({ nodeAddresses }: PipelineContext, { addresses }: ClusterNode): Ip | undefined =>
   [...addresses]
     .sort((a, b) => a.family - b.family)
     .find(({ family }) => nodeAddresses.some(({ ip }) => ip.family === family));
 
-/** What leads to one other node and its pods. */
+/** The flows to another node and its pods. */
 export function peerFlows(context: PipelineContext, peer: ClusterNode): Flow[] {
   if (context.mode === "networkPolicyOnly") return [];
   const ways = peer.subnets.map((subnet) => [subnet, wayTo(context, peer, subnet)] as const);
@@ -56,7 +56,7 @@ function subnetFlows(context: PipelineContext, subnet: Cidr, way: Way | undefine
   const [actions, next] = onTheWay(context, way);
   const forward = step("L3Forwarding", Priority.normal, inside, actions, next);
   if (family === 6) return [forward];
-  // The node's kernel asks, as its route to the subnet leads over the other's gateway.
+  // Answers ARP of the node's kernel, whose route to the subnet has the other node's gateway as next hop.
   const gateway = gatewayIn(subnet);
   const asked = match().protocol("arp").set("arp_op", 1).set("arp_tpa", gateway);
   return [forward, step("ARPResponder", Priority.normal, asked, answerArp(gateway))];

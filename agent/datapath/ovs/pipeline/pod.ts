@@ -10,11 +10,11 @@ import { podTenantFlows } from "./tenants.ts";
 
 /** A pod's port on the bridge. */
 interface PodPort extends Neighbour {
-  /** Of its project; 0 reaches all. Means nothing where projects are not kept apart. */
+  /** The VNID of its project; 0 reaches all. Unused if projects are not isolated. */
   readonly vnid: number;
 }
 
-/** What lets one pod's packets in, and finds its port for those of others. */
+/** The flows that let a pod's packets in, and deliver packets to its port. */
 export function podFlows(context: PipelineContext, pod: PodPort): Flow[] {
   const { ofport, mac, ips } = pod;
   const { mode, multitenant } = context;
@@ -47,7 +47,7 @@ export function podFlows(context: PipelineContext, pod: PodPort): Flow[] {
   ];
 }
 
-/** Nothing gets in but from the pod's own address and MAC. */
+/** Accepts only packets from the pod's own address and MAC. */
 function addressFlows({ ofport, mac }: PodPort, ip: Ip, fromTenant: readonly Action[]): Flow[] {
   const own = match().family(ip.family).set("in_port", ofport).set("eth_src", mac).source(ip);
   const packets = step("SpoofGuard", Priority.normal, own, fromTenant, "PacketGuard");
@@ -56,7 +56,7 @@ function addressFlows({ ofport, mac }: PodPort, ip: Ip, fromTenant: readonly Act
   return [packets, step("ARPSpoofGuard", Priority.normal, arp, [], "ARPResponder")];
 }
 
-/** To the pod, by its address: routed where the packet is from elsewhere. */
+/** Delivers to the pod by its address, with rewritten MACs for packets from elsewhere. */
 function forwardingFlows({ gateway }: PipelineContext, { mac }: PodPort, ip: Ip): Flow[] {
   const to = (rewrite: 0 | 1) => match().family(ip.family).bits(registers.rewriteMac, rewrite).destination(ip);
   return [
@@ -67,7 +67,7 @@ function forwardingFlows({ gateway }: PipelineContext, { mac }: PodPort, ip: Ip)
       [setField("eth_src", gateway.mac), setField("eth_dst", mac)],
       "L3DecTTL",
     ),
-    // A neighbour may still name the MAC of the pod that had the address before.
+    // A neighbour may still use the MAC of the address's earlier pod.
     step("L3Forwarding", Priority.normal, to(0), [setField("eth_dst", mac)], "L2ForwardingCalc"),
   ];
 }

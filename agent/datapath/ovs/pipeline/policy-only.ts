@@ -7,8 +7,8 @@ import type { Neighbour } from "./neighbours.ts";
 import { Destination, registers } from "./registers.ts";
 
 /**
- * Another CNI plugin gives the addresses and routes them, from node to node and within one: there are no subnets here.
- * Whoever asks for a MAC gets the virtual one, and packets go by their addresses to a pod of this node or to its kernel.
+ * Another CNI plugin allocates addresses and routes them, so there are no subnets here. Every ARP request is answered
+ * with the virtual MAC, and packets are delivered by address to a pod of this node or to its kernel.
  */
 export function policyOnlyFlows(context: PipelineContext): Flow[] {
   if (context.mode !== "networkPolicyOnly") return [];

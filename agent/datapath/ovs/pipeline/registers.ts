@@ -4,16 +4,16 @@ import { bits, whole } from "../../../protocols/openflow/mod.ts";
 export const Source = { tunnel: 1, gateway: 2, pod: 3, uplink: 4, local: 5 } as const;
 /** Where it goes: `reg0[4..7]`. */
 export const Destination = { tunnel: 1, gateway: 2, uplink: 4 } as const;
-/** How far the choice of an endpoint is: `reg4[16..18]`. */
+/** The state of the choice of an endpoint: `reg4[16..18]`. */
 export const EndpointState = { toSelect: 1, selected: 2, toLearn: 3 } as const;
 
-/** What the registers hold: the reference system's places, so that its readers find their way. */
+/** The use of the registers, in Antrea's layout, so that people who know it find their way. */
 export const registers = {
   source: bits("reg0", 0, 3),
   destination: bits("reg0", 4, 7),
-  /** The packet is routed here: its MACs are to be rewritten. */
+  /** The packet is routed, so its MACs have to be rewritten. */
   rewriteMac: bits("reg0", 9),
-  /** The service that was met has no endpoint. */
+  /** The matched service has no endpoint. */
   noEndpoint: bits("reg0", 14),
   /** 1: to the port in `outputPort`. */
   output: bits("reg0", 21, 22),
@@ -47,7 +47,7 @@ export const connectionMarks = {
 /** Zones of connection tracking: of the connection as it is, and of its source translation. */
 export const zones = { 4: { main: 65520, snat: 65521 }, 6: { main: 65510, snat: 65511 } } as const;
 
-/** The next hop that stands for every other node and for the services' virtual host. */
+/** The MAC of the next hop to every other node and to the services' virtual host. */
 export const virtualMac = "aa:bb:cc:dd:ee:ff";
-/** The node's route to all services leads through these. */
+/** The virtual host's addresses, through which the node's route to all services leads. */
 export const virtualServiceIp = { 4: "169.254.0.253", 6: "fc01::aabb:ccdd:eeff" } as const;

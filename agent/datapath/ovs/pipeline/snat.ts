@@ -17,8 +17,8 @@ export const markSnat = (family: Family, marks: "snat" | "hairpin"): Action =>
   });
 
 /**
- * Source translation for services, in a zone of its own beside the one that holds the translation of the destination:
- * replies have to come back here first wherever the endpoint would answer its client directly.
+ * Source translation for services, in a conntrack zone of its own beside the destination's: needed wherever the
+ * endpoint would otherwise answer its client directly, bypassing this node.
  */
 export const snatFlows = (context: PipelineContext): Flow[] =>
   context.gateway.addresses.flatMap((gateway) => familyFlows(context, gateway));
@@ -49,7 +49,7 @@ function familyFlows({ tunnel, uplink }: PipelineContext, gateway: Ip): Flow[] {
       step("UnSNAT", Priority.normal, ip().destination(address), [existing("ConntrackZone")]),
     ),
     step("SNATMark", Priority.normal, fromNode(Destination.gateway), [markSnat(family, "hairpin")]),
-    // A client outside: its endpoint on another node would answer past this one.
+    // An outside client: an endpoint on another node would answer it directly, bypassing this node.
     ...away.map((destination) =>
       step("SNATMark", Priority.normal, fromNode(destination).bits(registers.fromExternal, 1), [
         markSnat(family, "snat"),

@@ -1,7 +1,6 @@
 /**
- * The tables that a packet passes, in their order. Numbers are a contract with the flows of an earlier version of the
- * agent, which stay until this one has put in its own: none ever changes, and there is room in between for the tables
- * of network policies.
+ * The tables that a packet passes, in their order. Flows of an earlier agent version stay until this one has added its
+ * own, so numbers never change; there is room in between for the tables of network policies.
  */
 export const tables = {
   PipelineRootClassifier: 0,

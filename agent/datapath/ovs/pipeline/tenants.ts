@@ -12,9 +12,9 @@ interface Tenant {
 }
 
 /**
- * Projects are told apart where the packet arrives, by the VNID that the sender's node has put on it: 0, the node and
- * privileged projects, reaches and is reached by all. ARP and neighbour discovery are answered across projects, which
- * tells no more than that an address is in use, and its MAC.
+ * Isolation is enforced where the packet arrives, by the VNID that the sender's node has set: 0, of nodes and
+ * privileged projects, reaches all and is reached by all. ARP and neighbour discovery are answered across projects,
+ * which only reveals that an address is in use, and its MAC.
  */
 export function tenantFlows(context: PipelineContext): Flow[] {
   if (!context.multitenant) return [step("TenantIsolation", Priority.miss, match(), [], "ConntrackCommit")];
@@ -31,8 +31,8 @@ export function tenantFlows(context: PipelineContext): Flow[] {
 }
 
 /**
- * What a pod's own project may send it, matched by its port; and whose it is what the node's kernel sends on for the pod,
- * with another destination, as kube-proxy has it do. They come and go with the pod.
+ * Accepts packets of the pod's own project at its port, and recognises the project of the pod's packets that the node's
+ * kernel forwards with another destination, as with kube-proxy.
  */
 export function podTenantFlows(context: PipelineContext, { ofport, ips, vnid }: Tenant): Flow[] {
   if (!context.multitenant) return [];
@@ -44,8 +44,8 @@ export function podTenantFlows(context: PipelineContext, { ofport, ips, vnid }: 
 }
 
 /**
- * What comes in by the gateway from these addresses of pods is dropped, unless a pod of this node has it: of another
- * node's pods the project came with the tunnel and was lost in the node's kernel.
+ * Drops packets from the gateway with source addresses of other nodes' pods: their project came with the tunnel and was
+ * lost in the node's kernel.
  */
 export const strangerFlow = (context: PipelineContext, subnet: Cidr): Flow =>
   step(

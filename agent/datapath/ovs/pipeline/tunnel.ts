@@ -9,7 +9,9 @@ import { Destination, registers, Source, virtualMac } from "./registers.ts";
 /** The tunnel's key, of which VXLAN and Geneve have 24 bits. */
 export const tunnelKey = bits("tun_id", 0, 31);
 
-/** The port that all other nodes are behind. What comes out of it was checked by the node that sent it. */
+/**
+ * Flows of the tunnel port, which leads to all other nodes. Packets from it were checked by the node that sent them.
+ */
 export function tunnelFlows(context: PipelineContext): Flow[] {
   const { tunnel, multitenant } = context;
   if (tunnel === undefined) return [];
@@ -35,8 +37,8 @@ export function tunnelFlows(context: PipelineContext): Flow[] {
 }
 
 /**
- * A pod that spoke as a tunnel's end to a node, this one or another, would be believed all that it says. So what looks
- * like a tunnel's packet leaves the bridge inside of a tunnel only, whoever it is for and wherever a service sent it.
+ * Drops pods' packets to tunnel ports, since a node would trust everything inside them. Such packets may leave the
+ * bridge only inside of a tunnel, also after a service's translation.
  */
 function forgedTunnelFlows(context: PipelineContext, tunnel: Tunnel): Flow[] {
   const ways = [Destination.gateway, ...(context.uplink === undefined ? [] : [Destination.uplink])];
@@ -56,7 +58,7 @@ function carrying(tunnel: Tunnel, family: Family): MatchBuilder {
     .set(`${protocol}_dst`, port);
 }
 
-/** What the tunnel's packets look like outside. */
+/** Protocol and port of the tunnel's outer packets. */
 export function packetsOf({ type, port }: Pick<Tunnel, "type" | "port">): TunnelPackets {
   if (type === "gre") return { protocol: "gre" };
   const [protocol, own] = carriers[type];

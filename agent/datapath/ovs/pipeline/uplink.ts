@@ -18,8 +18,8 @@ const toMany = "01:00:00:00:00:00";
 const linkLocal = parseCidr("fe80::/10");
 
 /**
- * The node's own interface as a port of the bridge, with the node's addresses at LOCAL, as on Windows: what is for the
- * node goes on to LOCAL, what LOCAL sends goes out, and without tunnel what is for pods enters the pipeline here.
+ * The node's own interface as a port of the bridge, with the node's addresses at LOCAL, as on Windows: packets for the
+ * node go to LOCAL, those from LOCAL go out, and without a tunnel packets for pods enter the pipeline here.
  */
 export function uplinkFlows({ uplink, mode, nodeAddresses, podSubnets }: PipelineContext): Flow[] {
   if (uplink === undefined) return [];
@@ -36,7 +36,8 @@ export function uplinkFlows({ uplink, mode, nodeAddresses, podSubnets }: Pipelin
     step("ARPSpoofGuard", Priority.normal, match().protocol("arp").set("in_port", Port.LOCAL), [output(ofport)]),
     ...nodeAddresses.map(({ ip }) => toNode(Priority.normal, match().family(ip.family).destination(ip))),
     step("Classifier", Priority.normal, match().set("in_port", Port.LOCAL), [output(ofport)]),
-    // The reference drops these, and with them the answers of DHCP and all neighbour discovery of the node itself.
+    // Multicast to the node passes. Antrea drops it, and with it DHCP answers and neighbour discovery of the node
+    // itself.
     toNode(Priority.low, match().masked("eth_dst", toMany, toMany)),
     ...(linkLocal === undefined ? [] : [toNode(Priority.low, match().family(6).cidr("ipv6_dst", linkLocal))]),
     ...routed.map((subnet) =>
@@ -67,7 +68,7 @@ export function uplinkTo({ uplink }: PipelineContext, mac: string, address: Ip):
   return { address, mac, actions: [...macs, load(registers.destination, Destination.uplink)] };
 }
 
-/** Answers of pods to the node itself, and the way out to its MAC; once, though it may have subnets of both families. */
+/** Replies of pods to the other node itself, sent to its MAC; once, also if it has subnets of both families. */
 export function uplinkPeerFlows({ uplink }: PipelineContext, peers: readonly ReachableByUplink[]): Flow[] {
   if (uplink === undefined) return [];
   const addresses = new Map(peers.map((peer) => [formatIp(peer.address), peer]));

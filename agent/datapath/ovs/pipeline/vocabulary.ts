@@ -1,4 +1,4 @@
-/** The names and numbers by which flows are read: for whoever looks at a switch, and makes no flows. */
+/** Names and numbers for reading flows, for code that inspects a switch and makes no flows. */
 export { Priority } from "./build.ts";
 export { Category, readCookie } from "./cookie.ts";
 export { connectionMarks, Destination, EndpointState, registers, Source, virtualMac } from "./registers.ts";

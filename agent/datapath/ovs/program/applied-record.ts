@@ -1,13 +1,13 @@
 interface Applied<T> {
   readonly value: T;
-  /** Nobody knows whether the program has it. */
+  /** Whether it is unknown if the program has it. */
   isDirty: boolean;
 }
 
 /**
- * What the switch's program was given of one kind of thing (pods, other nodes, services), by its keys, so that it is given
- * only what differs. What the program may not have taken is dirty: it is given again, also where it has not changed, and
- * taken away where nobody wants it any more.
+ * Records what was passed to the switch's program of one kind of object (pods, other nodes, services), by key, so that
+ * only differences are passed on. What the program may not have accepted is dirty: it is passed again, also if it has
+ * not changed, and removed if it is no longer wanted.
  */
 export class AppliedRecord<T> {
   readonly #applied = new Map<string, Applied<T>>();
@@ -18,7 +18,7 @@ export class AppliedRecord<T> {
     for (const [key, { value }] of this.#applied) yield [key, value];
   }
 
-  /** Those of which the program may have something else than the value. */
+  /** Those for which the program may have another value. */
   *dirty(): Iterable<readonly [string, T]> {
     for (const [key, { value, isDirty }] of this.#applied) if (isDirty) yield [key, value];
   }
@@ -33,12 +33,12 @@ export class AppliedRecord<T> {
     return applied !== undefined && !applied.isDirty && isSame(applied.value);
   }
 
-  /** The program is given this, or has it. */
+  /** Records a value that the program gets or has. */
   set(key: string, value: T): void {
     this.#applied.set(key, { value, isDirty: false });
   }
 
-  /** The switch refuses these no longer, as far as is known. */
+  /** Forgets the refusals of these keys. */
   clearRefusals(keys: Iterable<string>): void {
     for (const key of keys) this.#refusals.delete(key);
   }
@@ -51,7 +51,7 @@ export class AppliedRecord<T> {
     }
   }
 
-  /** The switch does not take this one, where it is still wanted. @param why what it said */
+  /** Records that the switch refuses this one, if it is still wanted. @param why the switch's reason */
   refuse(key: string, why: string): void {
     if (!this.#applied.has(key)) return;
     this.markDirty([key]);

@@ -13,17 +13,20 @@ import { isLearned } from "../pipeline/cookie.ts";
 
 /** Every bound of the program, with its unit in the name and its reason. */
 export const programBounds = {
-  /** A change waits for the switch: one that restarts is back in a fraction of a second. Longer, and the pod's ADD is tried anew. */
+  /**
+   * How long a change waits for the switch, which restarts in a fraction of a second; after this the pod's ADD fails
+   * and is tried again.
+   */
   setMs: 10_000,
-  /** The clean-up after a start is asked for once, and done later where this was too short. */
+  /** How long the clean-up after a start is waited for; it is done later if this is too short. */
   finishMs: 30_000,
-  /** One bundle of ten thousand flows takes 0.1 s; a machine that pages takes a hundred times as much. */
+  /** Deadline of one bundle: ten thousand flows take 0.1 s, and a swapping machine a hundred times as long. */
   bundleMs: 30_000,
   /** Calls that wait for their turn: one for each node of a large cluster, twice. */
   waitingCalls: 10_000,
   /** Flows and groups of one bundle, unless one call alone has more. */
   bundleMessages: 20_000,
-  /** Silence after which the switch is asked whether it is there, and what its answer may take. */
+  /** Silence after which the switch gets an echo request, and the deadline of its answer. */
   idleMs: 3_000,
   answerMs: 5_000,
   /** Between two attempts to connect: short while a restart may be under way, then twice as long each time. */
@@ -37,17 +40,17 @@ export type ProgramBounds = Readonly<Record<keyof typeof programBounds, number>>
 export interface KeptConnection {
   readonly management: string;
   readonly bounds: ProgramBounds;
-  /** Aborted when there is to be no connection any more. */
+  /** Aborted when no connection is needed any more. */
   readonly closing: AbortSignal;
   /** Uses a connection until it ends, and throws then. */
   serve(client: OpenFlowClient): Promise<never>;
-  /** What the switch sends unasked, once it was set to. */
+  /** Called with asynchronous messages of the switch. */
   onEvent(event: ConnectionEvent): void;
-  /** There is none, and why. */
+  /** Called when there is no connection, with the reason. */
   down(reason: string): void;
 }
 
-/** Connects again and again until `closing`: at once after a restart of the switch, seldom where it stays away. */
+/** Keeps connecting until `closing`: at once after a restart of the switch, rarely if it stays away. */
 export async function keepConnected({
   management,
   bounds,
@@ -73,7 +76,7 @@ export async function keepConnected({
       down(reasonOf(caught));
     }
     const now = performance.now();
-    // A switch that takes connections and ends them at once is no better than none.
+    // A switch that accepts connections and closes them at once counts as away.
     if (now - beganAt > bounds.retryMaxMs) goneAt = now;
     // It may be restarting.
     if (now - goneAt <= bounds.retryBriskMs) backoff.reset();
@@ -82,13 +85,14 @@ export async function keepConnected({
 }
 
 /**
- * Has the switch report what others change in it: flows by its monitor, groups and meters as the requests that it has
- * carried out. What this connection changes is reported in short, eight bytes for each request.
- * @returns why it does not report flows; nothing where it does @throws {OpenFlowError} where the connection is lost
+ * Subscribes to changes by others: flows by a flow monitor, groups and meters as forwarded requests. This connection's
+ * own changes are reported briefly, with eight bytes each.
+ * @returns why it does not report flows; nothing where it does
+ * @throws {OpenFlowError} where the connection is lost
  */
 export async function watchForeignChanges(client: OpenFlowClient): Promise<string | undefined> {
   try {
-    // What it refuses of this costs the rest nothing.
+    // A refusal here does not affect the flow monitor.
     await client.run([forwardRequests]);
     await client.watchFlows();
     return undefined;
@@ -99,8 +103,8 @@ export async function watchForeignChanges(client: OpenFlowClient): Promise<strin
 }
 
 /**
- * Whether somebody else may have changed what is ours. What packets have had learned is nobody's; a switch that cannot
- * keep up says `paused` in place of what it leaves out.
+ * Whether somebody else may have changed something of ours. Learned flows do not count; a switch that cannot keep up
+ * reports `paused` instead of the events.
  */
 export function isForeignChange(event: ConnectionEvent): boolean {
   switch (event.t) {

@@ -16,21 +16,21 @@ import { placeOf } from "./flow-set.ts";
 import type { FlowSets } from "./flow-sets.ts";
 import { metersToRepair } from "./meters.ts";
 
-/** How a switch differs from its program: somebody else has been at work on it. */
+/** How a switch differs from its program, because of changes by others. */
 export interface Drift {
-  /** Flows that are not there, or are others in their place. */
+  /** Flows that are missing or different. */
   readonly missing: readonly Flow[];
-  /** Flows that nothing of the program is in the place of. */
+  /** Flows that do not belong to the program. */
   readonly foreign: readonly Flow[];
-  /** That are not there, or have other buckets. */
+  /** Groups that are missing or have other buckets. */
   readonly groups: readonly OpenFlowGroup[];
-  /** Numbers of those that no flow set has. */
+  /** Numbers of groups that belong to no flow set. */
   readonly foreignGroups: readonly number[];
-  /** As they should be, of those that are others. */
+  /** The wanted meters in place of different ones. */
   readonly meters: readonly OpenFlowMeter[];
 }
 
-/** What a switch has. */
+/** The content of a switch. */
 export interface SwitchContents {
   readonly flows: readonly Flow[];
   readonly groups: readonly OpenFlowGroup[];
@@ -79,7 +79,7 @@ export function driftText({ missing, foreign, groups, foreignGroups, meters }: D
 
 const count = (all: readonly unknown[], what: string): string => `${all.length} ${what}${all.length === 1 ? "" : "s"}`;
 
-/** Flows that several flow sets share are there once, with the cookie of one of them. */
+/** Flows of several flow sets exist once, with the cookie of one of them. */
 const textOf = (flow: Flow): string => flowText({ ...flow, cookie: 0n, flags: [] });
 
 export interface DriftLoopOptions {
@@ -89,12 +89,12 @@ export interface DriftLoopOptions {
   readonly everyMs?: number;
 }
 
-/** For as long a pod may be without its flows, where nobody says so, before they are looked for. */
+/** The interval of checks without a notice: so long a pod may be without flows. */
 const defaultEveryMs = 60_000;
 
 /**
- * Looks at the switch when triggered, and at its interval: not every switch says so when somebody else deletes or changes
- * a flow, and the pod behind it would be without its network until the agent's next start.
+ * Checks the switch when triggered, and periodically: not every switch reports when others delete or change a flow, and
+ * the pod behind it would have no network until the agent's next start.
  */
 export function driftLoop({ look, logger, everyMs = defaultEveryMs }: DriftLoopOptions): ReconcileLoop {
   const reconcile = async (): Promise<undefined> => {
@@ -104,7 +104,7 @@ export function driftLoop({ look, logger, everyMs = defaultEveryMs }: DriftLoopO
   return new ReconcileLoop({ what: "the switch", reconcile, logger, everyMs, isDamped: true });
 }
 
-/** Looks at the switch itself for flows that it should have. @throws {CniError} 103 naming the first one missing */
+/** Checks in the switch itself that it has these flows. @throws {CniError} 103 naming the first one missing */
 export async function compareFlows(management: string, wanted: readonly Flow[]): Promise<void> {
   using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
   const answers = await Promise.all(wanted.map(({ table, match }) => client.flows({ table, match })));

@@ -2,13 +2,16 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { type Flow, flowText, type OpenFlowGroup } from "../../../protocols/openflow/mod.ts";
 import { type Category, cookieOf } from "../pipeline/cookie.ts";
 
-/** What belongs together on the switch: flows of one pod, one peer, one service; comes, changes and goes as a whole. */
+/**
+ * Flows and groups that belong together, such as those of a pod, a peer or a service, and are added, changed and
+ * removed as a whole.
+ */
 export interface FlowSet {
   readonly category: Category;
-  /** Their cookies are set when they are put in. */
+  /** Cookies are set when the flows are installed. */
   readonly flows: readonly Flow[];
   readonly groups?: readonly OpenFlowGroup[];
-  /** In the cookie; also of what its flows learn. */
+  /** The object number in the cookie, also of learned flows. */
   readonly object?: number;
 }
 
@@ -16,32 +19,34 @@ export interface FlowSet {
 export type FlowSetChanges = ReadonlyMap<string, FlowSet | undefined>;
 
 /**
- * What the switch is to have, whole. It is put in by bundles, again after the switch has restarted, and flows of
- * earlier rounds go once all is there.
+ * The complete wanted content of the switch. It is installed by bundles, again after a restart of the switch, and flows
+ * of earlier rounds are removed once everything is installed.
  */
 export interface SwitchProgram {
-  /** Number of this start of the agent, in the cookies of its flows; what flows learn has 0. */
+  /** Number of this start of the agent, in the cookies of its flows; learned flows have 0. */
   readonly round: number;
   /**
-   * Sets these, all in one bundle, so that no packet sees half.
-   * While the switch cannot be reached they are kept and the call fails; they go in with the next connection.
+   * Sets these in one bundle, so that no packet sees a partial change. While the switch cannot be reached the changes
+   * are kept and the call fails; they are installed with the next connection.
    * @throws {CniError} 11 where the switch cannot be reached, 102 where it refuses
    */
   set(changes: FlowSetChanges): Promise<void>;
 }
 
-/** Whether the switch will have none of it, rather than not now. */
+/** Whether the switch refuses it permanently. */
 export const isRefusedFlowSet = (caught: unknown): caught is CniError =>
   caught instanceof CniError && caught.code !== CniCode.tryAgainLater;
 
-/** A flow set with its flows by their places in the switch and its groups by their numbers, cookies set. */
+/** A flow set with cookies set, its flows by their identity in the switch and its groups by their numbers. */
 export interface KeyedFlowSet {
   readonly category: Category;
   readonly flows: ReadonlyMap<string, Flow>;
   readonly groups: ReadonlyMap<number, OpenFlowGroup>;
 }
 
-/** @throws {CniError} 102 where two of its flows have one place, or two groups one number */
+/**
+ * @throws {CniError} 102 if two of its flows are identical in table, priority and match, or two groups have one number
+ */
 export function keyFlowSet(key: string, flowSet: FlowSet, round: number, object: number): KeyedFlowSet {
   const cookie = cookieOf(round, flowSet.category, flowSet.object ?? object);
   const flows = new Map<string, Flow>();
@@ -64,7 +69,7 @@ const doubled = (key: string, what: string): CniError =>
     `Cannot put "${key}" into the switch: two of its own have the place of ${what}`,
   );
 
-/** What tells a flow from every other one: table, priority and match (OpenFlow 1.5.1, 5.2). */
+/** A flow's identity in the switch: table, priority and match (OpenFlow 1.5.1, 5.2). */
 export function placeOf({ table, priority, match }: Flow): string {
   let place = `${table} ${priority}`;
   for (const { field, value, mask } of match.fields) {

@@ -4,20 +4,20 @@ import type { KeyedFlowSet } from "./flow-set.ts";
 
 export type KeyedChanges = ReadonlyMap<string, KeyedFlowSet | undefined>;
 
-/** What takes the switch from one state to another. */
+/** The difference between two states of the switch. */
 export interface Difference {
   readonly deletedFlows: readonly Flow[];
-  /** New ones, and others in the place of earlier ones. */
+  /** New and changed flows. */
   readonly addedFlows: readonly Flow[];
   readonly deletedGroups: readonly number[];
   readonly setGroups: readonly OpenFlowGroup[];
-  /** Applied in its turn, it takes everything back. */
+  /** The changes that undo this. */
   readonly back: KeyedChanges;
 }
 
 /**
- * What the switch is to have: flow sets by their keys. A flow's place is one flow set's, or several flow sets' that put the same
- * flow there (two nodes that say they have one MAC): it goes with the last of them. A group's number is one flow set's.
+ * The wanted flow sets by key. A flow belongs to one flow set, or to several that contain the same flow (two nodes that
+ * claim one MAC), and is removed with the last of them. A group's number belongs to one flow set.
  */
 export class FlowSets {
   readonly #all = new Map<string, KeyedFlowSet>();
@@ -32,7 +32,10 @@ export class FlowSets {
     return this.#groups.has(id);
   }
 
-  /** @throws {CniError} 102 where another flow set has another flow in a place, or the number of a group; nothing has changed then */
+  /**
+   * @throws {CniError} 102 if another flow set has a different flow in the same place, or the group's number; then
+   * nothing has changed
+   */
   apply(changes: KeyedChanges): Difference {
     const back = new Map([...changes.keys()].map((key) => [key, this.#all.get(key)]));
     this.#replace(changes);
@@ -45,11 +48,11 @@ export class FlowSets {
     return { ...differenceOf(back, changes, this.#places, this.#groups), back };
   }
 
-  /** The flow sets as they are then, without a claim to any place. */
+  /** Stores the flow sets, without claiming places. */
   #replace(changes: KeyedChanges): void {
     for (const [key, flowSet] of changes) {
       const before = this.#all.get(key);
-      // A failed claim may have left some to others.
+      // After a failed claim some places may belong to others.
       for (const place of before?.flows.keys() ?? []) this.#leave(place, key);
       for (const id of before?.groups.keys() ?? []) if (this.#groups.get(id) === key) this.#groups.delete(id);
       if (flowSet === undefined) this.#all.delete(key);
@@ -93,7 +96,7 @@ function differenceOf(
   places: ReadonlyMap<string, unknown>,
   groups: ReadonlyMap<number, unknown>,
 ): Omit<Difference, "back"> {
-  // What one flow set gives up another of the same change may take over.
+  // A place that one flow set gives up may be claimed by another in the same change.
   const was = new Map([...before.values()].flatMap((flowSet) => [...(flowSet?.flows ?? [])]));
   const wasGroup = new Map([...before.values()].flatMap((flowSet) => [...(flowSet?.groups ?? [])]));
   const is = [...after.values()].filter((flowSet) => flowSet !== undefined);

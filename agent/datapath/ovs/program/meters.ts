@@ -11,13 +11,13 @@ import { lastPodNumber } from "../database/pod-rows.ts";
 import { newConnectionMeter } from "../pipeline/mod.ts";
 
 /**
- * The meters that flows name. A bundle takes none, so they are there before the flows, each by itself. One that no flow
- * names any more counts nothing and is left for the next pod of that number: there are no more than ports.
+ * The meters that flows refer to. A bundle cannot contain meters, so they are installed separately before the flows.
+ * Unused ones stay for the next pod with that number; there are no more than ports.
  */
 export class Meters {
   #standing = new Set<number>();
 
-  /** What the switch has now; one that is another than ours is set right. @throws {OpenFlowError} where the connection is lost */
+  /** Reads the switch's meters, and corrects different ones. @throws {OpenFlowError} where the connection is lost */
   async sync(client: OpenFlowClient): Promise<void> {
     const found = await client.meters();
     await client.run(metersToRepair(found).map(modifyMeter));
@@ -25,8 +25,9 @@ export class Meters {
   }
 
   /**
-   * Those of these flows. What the switch refuses it says again of the flow, and it does what it is asked for in order: so
-   * flows may follow at once. @throws {OpenFlowError} as `learn`
+   * Installs the meters of these flows without waiting: the switch handles requests in order, and a refused meter makes
+   * it refuse the flow too.
+   * @throws {OpenFlowError} as `learn`
    */
   async ensure(client: OpenFlowClient, flows: Iterable<Flow>): Promise<void> {
     const missing = new Set<number>();
@@ -39,11 +40,11 @@ export class Meters {
   }
 }
 
-/** As ours are, those that are others. */
+/** The wanted meters in place of those that differ. */
 export const metersToRepair = (standing: readonly OpenFlowMeter[]): readonly OpenFlowMeter[] =>
   standing.map(({ id }) => newConnectionMeter(id)).filter((own, i) => !Bun.deepEquals(own, standing[i]));
 
-/** Whether a switch can have a meter for each pod's port, of its number: that on Windows has none, nor have kernels before 4.18. */
+/** Whether a switch supports a meter for each pod's port: not on Windows, and not with kernels before 4.18. */
 export class MeterSupport {
   readonly #management: string;
   /** Of a switch that has answered. */
@@ -53,7 +54,7 @@ export class MeterSupport {
     this.#management = management;
   }
 
-  /** Asks until there was an answer; before that, it has none. */
+  /** Asks until there was an answer; until then the answer is no. */
   async isThere(): Promise<boolean> {
     this.#known ??= await ask(this.#management).catch(() => undefined);
     return this.#known ?? false;

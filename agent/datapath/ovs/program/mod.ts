@@ -1,3 +1,3 @@
-/** What a node's switch is to have, kept there: through restarts of the switch, and from one start of the agent to the next. */
+/** Keeps the wanted content in a node's switch, through restarts of the switch and of the agent. */
 export { OpenFlowProgram, type ProgramOptions } from "./openflow-program.ts";
 export { StableIds } from "./stable-ids.ts";

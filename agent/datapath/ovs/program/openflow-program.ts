@@ -29,7 +29,7 @@ import { PendingCall, type PendingChange, PendingChanges } from "./pending-chang
 import { StableIds } from "./stable-ids.ts";
 import { isRefusedRequest, SwitchState } from "./switch-state.ts";
 
-/** Keeps the number of the last round that has begun, where it outlives the agent as long as the flows do. */
+/** Stores the number of the last round, in a place that lives as long as the flows. */
 export interface RoundStore {
   /** `undefined` where there was none yet. */
   loadRound(): Promise<number | undefined>;
@@ -40,28 +40,31 @@ export interface ProgramOptions {
   /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
   readonly management: string;
   readonly rounds: RoundStore;
-  /** Told when the switch is reached, with everything in it, and when it is lost. */
+  /** Called when the switch is connected and complete, and when it is lost. */
   readonly onStatus?: (status: ProgramStatus) => void;
-  /** Somebody else may have changed the switch: a look tells. Never for what this program changes. */
+  /**
+   * Called when somebody else may have changed the switch, so that it has to be checked; never for this program's own
+   * changes.
+   */
   readonly onForeignChange?: () => void;
-  /** The switch does not report what others change, and why; called once. */
+  /** Called once with the reason if the switch does not report others' changes. */
   readonly onUnwatched?: (reason: string) => void;
   readonly bounds?: Partial<ProgramBounds>;
 }
 
 export interface ProgramStatus {
-  /** The switch is reached, and has everything. */
+  /** The switch is connected, and everything is installed. */
   readonly connected: boolean;
-  /** Why it was not, the last time; empty where it always was. */
+  /** The last reason why it was not; empty if there was none. */
   readonly lastError: string;
-  /** Flow sets that the switch refused when it was filled anew, with the reason. */
+  /** Flow sets that the switch refused when it was filled again, with the reason. */
   readonly refused: ReadonlyMap<string, string>;
 }
 
 /**
- * The switch's program over OpenFlow. While there is a connection, changes go in one after the other, those that wait
- * together in one bundle. A connection that ends takes along the knowledge of what the switch has: the next one begins
- * with everything, and until then changes are kept without it.
+ * The switch's program over OpenFlow. While connected, changes are applied one after the other, and waiting ones
+ * together in one bundle. When a connection ends, the state of the switch is unknown: the next one installs everything
+ * again, and until then changes are only kept.
  */
 export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly round: number;
@@ -73,13 +76,13 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly #running: Promise<void>;
   readonly #waiting = new PendingChanges();
   #finishing: PendingCall | undefined;
-  /** Those that wait for a look at the switch. */
+  /** Calls that wait for a comparison with the switch. */
   #looking: Look[] = [];
-  /** The flows of earlier rounds have gone: what is not this round's is somebody else's since. */
+  /** The flows of earlier rounds are gone, so any other flow is foreign from now on. */
   #isFinished = false;
   #client: OpenFlowClient | undefined;
   #wake = Promise.withResolvers<void>();
-  /** A connection is in use: what waits is put in by it. */
+  /** A connection is in use, which applies waiting changes. */
   #isUp = false;
   #isFilled = false;
   #isClosed = false;
@@ -87,8 +90,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   #lastError = "";
 
   /**
-   * Begins a round of its own and to connect. Each start has a new number, which is saved before any flow has it: the
-   * flows of earlier starts, also of one that came to nothing, forward until this one has put in its own.
+   * Begins a new round and connects. Each start has a new number, which is saved before any flow has it; flows of
+   * earlier starts, also of failed ones, stay until this one has installed its own.
    * @throws what `rounds` throws
    */
   static async start(options: ProgramOptions): Promise<OpenFlowProgram> {
@@ -138,13 +141,14 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   }
 
   /**
-   * Said once all flow sets of this start are in: flows of earlier rounds go, and groups that no flow set names. What
-   * fails now is done as soon as the switch can be reached all the same. @throws {CniError} 11
+   * To be called once all flow sets of this start are set: deletes flows of earlier rounds and unused groups. If it
+   * fails it is done as soon as the switch can be reached.
+   * @throws {CniError} 11
    */
   async finishRound(): Promise<void> {
     const action = "take the flows of earlier rounds out of the switch";
     this.#requireOpen(action);
-    // One whose time was up is still to be done, and this call may be in time for it.
+    // A call that timed out is still pending; this call may still get its result.
     if (this.#finishing?.isOver !== false) {
       this.#finishing = new PendingCall(action, this.#bounds.finishMs, () => this.#problem);
     }
@@ -152,21 +156,22 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return this.#finishing.done;
   }
 
-  /** Says what no answer is waited for, such as a packet; nothing where the switch is away. */
+  /** Sends requests without an answer, such as packets; does nothing if the switch is away. */
   post(requests: readonly OpenFlowRequest[]): void {
     if (!this.#isFilled) return;
     try {
       for (const request of requests) this.#client?.post(request);
     } catch (caught) {
-      // A connection that ends just now.
+      // The connection is just ending.
       if (!(caught instanceof OpenFlowError)) throw caught;
     }
   }
 
   /**
-   * What others have changed in the switch, in sentences; nothing while it is away, or while the flows of earlier rounds
-   * may still be there. It reads every flow; no change goes in meanwhile, which with ten thousand is for a second on a busy machine.
-   * @param repair puts it right too
+   * What others have changed in the switch, in sentences; nothing while it is away, or while flows of earlier rounds
+   * may still exist. It reads every flow and delays changes meanwhile, with ten thousand flows for a second on a busy
+   * machine.
+   * @param repair whether to repair the differences
    * @throws {CniError} 11 where the connection ends meanwhile, 102 where the switch refuses the repair
    */
   async compare(repair: boolean): Promise<readonly string[]> {
@@ -197,7 +202,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     return undefined;
   }
 
-  /** @throws {CniError} 102 where it contradicts another flow set */
+  /** @throws {CniError} 102 if it conflicts with another flow set */
   #keep(changes: KeyedChanges): void {
     const kept = this.#state.keep(changes);
     if (kept instanceof CniError) throw kept;
@@ -239,7 +244,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   /** Uses a connection until it ends, which it throws. */
   async #serve(client: OpenFlowClient): Promise<never> {
-    // From here on what comes waits for its turn; all that waited before is part of what is put in now.
+    // From here on new changes are queued; all earlier ones are part of the fill.
     this.#isUp = true;
     this.#client = client;
     const before = this.#waiting.count;
@@ -262,7 +267,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     throw lost;
   }
 
-  /** Before it is filled: whatever others change from then on is reported. */
+  /** Before the fill, so that all later changes by others are reported. */
   async #watch(client: OpenFlowClient): Promise<void> {
     const reason = await watchForeignChanges(client);
     if (reason === undefined) return;
@@ -276,7 +281,9 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     else call.fail(new CniError(CniCode.interfaceFailure, this.#state.refused.get(refused) ?? ""));
   }
 
-  /** Those that wait, in one bundle; where it is refused each by itself, so that one costs the others nothing. */
+  /**
+   * Applies waiting changes in one bundle; if it is refused, each separately, so that one does not affect the others.
+   */
   async #putNext(client: OpenFlowClient): Promise<void> {
     const batch = this.#waiting.batch(this.#bounds.bundleMessages);
     if (batch.length > 1 && (await this.#put(client, batch)) === undefined) {
@@ -292,7 +299,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   }
 
   async #put(client: OpenFlowClient, batch: readonly PendingChange[]): Promise<CniError | undefined> {
-    // Where this throws the connection has gone, and nobody knows whether the switch has it.
+    // If this throws the connection is lost, and it is unknown whether the switch has the change.
     for (const change of batch) change.isKept = true;
     const refusal = await this.#state.put(client, new Map(batch.flatMap(({ changes }) => [...changes])));
     if (refusal !== undefined) for (const change of batch) change.isKept = false;
@@ -307,7 +314,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     this.#finishing = undefined;
   }
 
-  /** One look answers all that wait for one: none of them began before they came. */
+  /** One comparison answers all waiting calls, since it begins after they came. */
   async #look(client: OpenFlowClient): Promise<void> {
     const looks = this.#looking.splice(0);
     if (looks.length === 0) return;

@@ -8,7 +8,7 @@ export class PendingCall {
   readonly #timer: ReturnType<typeof setTimeout>;
   #isOver = false;
 
-  /** @param action continues "Cannot …" @param why what is wrong now, where something is */
+  /** @param action continues "Cannot …" @param why answers the present problem, if there is one */
   constructor(action: string, limitMs: number, why: () => string) {
     this.done = this.#settled.promise;
     // Nobody may wait for it any more.
@@ -45,7 +45,7 @@ export interface PendingChange {
   /** Flows and groups that it may bring. */
   readonly messages: number;
   readonly call: PendingCall;
-  /** What it changes is part of what the switch is to have, whatever becomes of the call. */
+  /** Its changes are part of the wanted state, whatever happens to the call. */
   isKept: boolean;
 }
 
@@ -65,12 +65,12 @@ export class PendingChanges implements Iterable<PendingChange> {
     this.#changes.push(change);
   }
 
-  /** The first ones, out of the queue. */
+  /** Removes and answers the first ones. */
   take(count: number): readonly PendingChange[] {
     return this.#changes.splice(0, count);
   }
 
-  /** The first ones, in the queue still, that go into one bundle together; one at least, if there is any. */
+  /** The first ones that fit into one bundle, at least one; they stay in the queue. */
   batch(maxMessages: number): readonly PendingChange[] {
     let messages = 0;
     const tooFar = this.#changes.findIndex((change) => {
@@ -80,7 +80,7 @@ export class PendingChanges implements Iterable<PendingChange> {
     return this.#changes.slice(0, tooFar < 0 ? undefined : Math.max(1, tooFar));
   }
 
-  /** Calls whose time is up wait for nothing any more; for what is kept already only. */
+  /** Drops calls that have timed out, if their changes are kept already. */
   dropOver(): void {
     const others = this.#changes.filter(({ call, isKept }) => !(call.isOver && isKept));
     this.#changes.splice(0, this.#changes.length, ...others);

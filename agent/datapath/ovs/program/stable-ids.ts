@@ -3,8 +3,8 @@ const most = 0xfffffeff;
 
 /**
  * Gives keys numbers that are the same after a restart, for groups and cookies: a key's hash, or the next free number
- * where another key has that. Among a thousand keys, one pair in ten thousand starts shares a hash; theirs may change
- * places, which the program sees as a change of both.
+ * where another key has that. Among a thousand keys a hash collision happens in one of ten thousand starts; the two
+ * numbers may then be swapped, which the program handles as a change of both.
  */
 export class StableIds {
   readonly #ids = new Map<string, number>();

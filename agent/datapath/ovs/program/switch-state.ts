@@ -18,12 +18,12 @@ import { type Difference, FlowSets, type KeyedChanges } from "./flow-sets.ts";
 import { Meters } from "./meters.ts";
 
 /**
- * What the switch is to have, and the bundles that bring it there. Between `fill` and the end of the connection the
- * switch has just that; a bundle whose outcome is not known ends the connection.
+ * The wanted content of the switch, and the bundles that apply it. From `fill` to the end of the connection the switch
+ * has exactly that; a bundle with an unknown outcome ends the connection.
  */
 export class SwitchState {
   readonly flowSets = new FlowSets();
-  /** Flow sets that the switch refused when it was filled, and why; out of `flowSets` until they are set again. */
+  /** Flow sets that the switch refused during the fill, and why; not in `flowSets` until they are set again. */
   readonly refused = new Map<string, string>();
   readonly #round: number;
   readonly #bounds: ProgramBounds;
@@ -37,8 +37,9 @@ export class SwitchState {
   }
 
   /**
-   * Puts everything in, in place of what this round had put in before: packets see the one or the other. A flow set that
-   * the switch refuses is left out, so that it costs the others nothing. @throws {OpenFlowError} where the connection is lost
+   * Installs everything in place of this round's earlier flows, atomically for packets. A flow set that the switch
+   * refuses is left out, so that it does not affect the others.
+   * @throws {OpenFlowError} where the connection is lost
    */
   async fill(client: OpenFlowClient): Promise<void> {
     await this.configure(client);
@@ -60,14 +61,17 @@ export class SwitchState {
     );
   }
 
-  /** @returns why the switch refused, and has what it had before. @throws {OpenFlowError} where the connection is lost */
+  /**
+   * @returns why the switch refused; then it has its earlier state.
+   * @throws {OpenFlowError} where the connection is lost
+   */
   async put(client: OpenFlowClient, changes: KeyedChanges): Promise<CniError | undefined> {
     const difference = this.keep(changes);
     if (difference instanceof CniError) return difference;
     for (const { id } of difference.setGroups) this.#groups.add(id);
     const areFree = comeOrGo(changes, difference);
     const requests = areFree ? oneByOne(difference) : changeRequests(difference);
-    // Meters go out before the flows that name them, and nobody waits in between.
+    // Meters are sent before the flows that refer to them, without waiting in between.
     const [, refusal] = await Promise.all([
       this.#meters.ensure(client, difference.addedFlows),
       areFree ? this.#tryEach(client, requests) : this.#try(client, requests),
@@ -94,7 +98,7 @@ export class SwitchState {
     }
   }
 
-  /** Changes what is to be there, and nothing on the switch yet. */
+  /** Changes only the wanted state, not the switch. */
   keep(changes: KeyedChanges): Difference | CniError {
     try {
       const difference = this.flowSets.apply(changes);
@@ -106,34 +110,37 @@ export class SwitchState {
     }
   }
 
-  /** Takes out the flows of all other rounds, and all groups that no flow set has. @throws {OpenFlowError} */
+  /** Deletes the flows of all other rounds, and unused groups. @throws {OpenFlowError} */
   async finish(client: OpenFlowClient): Promise<void> {
     const stale = (await client.groups()).filter(({ id }) => !this.flowSets.hasGroup(id));
     const requests = [...deleteOtherRounds(this.#round), ...stale.map(({ id }) => deleteGroup(id))];
     await client.bundle(requests, this.#bounds.bundleMs);
   }
 
-  /** Looks what others have made of the switch. What flows have learned is nobody's work. @throws {OpenFlowError} */
+  /** Compares the switch with the wanted state. Learned flows are ignored. @throws {OpenFlowError} */
   async compare(client: OpenFlowClient): Promise<Drift> {
     const [flows, groups, meters] = await Promise.all([client.flows(), client.groups(), client.meters()]);
     return driftOf(this.flowSets, this.#round, { flows: flows.map(({ flow }) => flow), groups, meters });
   }
 
-  /** What no look at the flows shows, as somebody else may have set it: cheap, and right in any case. @throws {OpenFlowError} */
+  /**
+   * Sets options that a comparison of flows does not show, since others may have changed them; cheap and always safe.
+   * @throws {OpenFlowError}
+   */
   async configure(client: OpenFlowClient): Promise<void> {
     await client.do(readFragments);
   }
 
-  /** Puts that right, and touches nothing else: what goes on by other flows goes on. @throws {OpenFlowError} */
+  /** Repairs the differences and changes nothing else, so other traffic is not affected. @throws {OpenFlowError} */
   async repair(client: OpenFlowClient, { missing, foreign, groups, foreignGroups }: Drift): Promise<void> {
     const changes = { setGroups: groups, deletedFlows: foreign, addedFlows: missing, deletedGroups: foreignGroups };
-    // With a meter the switch deletes the flows that name it.
+    // Deleting a meter makes the switch delete the flows that refer to it.
     await this.#meters.sync(client);
     await this.#meters.ensure(client, missing);
     await client.bundle(changeRequests(changes), this.#bounds.bundleMs);
   }
 
-  /** Flow sets that go into one bundle, one after the other. */
+  /** Flow sets grouped by bundle. */
   #pieces(): readonly ReadonlyMap<string, KeyedFlowSet>[] {
     const pieces: Map<string, KeyedFlowSet>[] = [new Map()];
     let messages = 0;
@@ -193,7 +200,7 @@ async function whyNot(work: () => Promise<void>): Promise<CniError | undefined> 
   }
 }
 
-/** Pods that come and go, and none that changes. */
+/** Whether flow sets are only added or removed, and none is changed. */
 const comeOrGo = (changes: KeyedChanges, { back }: Difference): boolean =>
   [...changes].every(([key, flowSet]) => {
     const before = back.get(key);
@@ -201,19 +208,23 @@ const comeOrGo = (changes: KeyedChanges, { back }: Difference): boolean =>
   });
 
 /**
- * Without a bundle: the switch answers for these once, and for a bundle twice, which a pod's ADD waits for. Flows come from
- * the last table to the first and go from the first to the last, so that a packet that meets one of them meets all behind it.
+ * Without a bundle, which needs two round trips instead of one that a pod's ADD would wait for. Flows are added from
+ * the last table to the first and deleted from the first to the last, so that a packet that matches one of them finds
+ * all later ones.
  */
 const oneByOne = ({ deletedFlows, addedFlows }: Difference): readonly OpenFlowRequest[] => [
   ...deletedFlows.toSorted((a, b) => a.table - b.table).map(deleteFlow),
   ...addedFlows.toSorted((a, b) => b.table - a.table).map(addFlow),
 ];
 
-/** Whether it says something of what was asked for, and not of the connection. */
+/** Whether the error is about the request and not about the connection. */
 export const isRefusedRequest = (caught: unknown): caught is OpenFlowError =>
   caught instanceof OpenFlowError && ["refused", "unsupported", "full"].includes(caught.kind);
 
-/** Groups are there before the flows that name them, and go after: with a group the switch deletes those that still do. */
+/**
+ * Groups are added before the flows that refer to them, and deleted after: deleting a group deletes the flows that
+ * still refer to it.
+ */
 export const changeRequests = (difference: Omit<Difference, "back">): readonly OpenFlowRequest[] => [
   ...difference.setGroups.map(addOrModifyGroup),
   ...difference.deletedFlows.map(deleteFlow),
@@ -227,9 +238,9 @@ export const wholeRequests = (flowSets: readonly KeyedFlowSet[]): readonly OpenF
 ];
 
 /**
- * Flows are to see the ports and the type of a packet in its first fragment. By itself the switch hides them there too,
- * so that whoever cuts a packet gets it past every guard that asks for them. No packet is for a controller, but a
- * connection that asks for no byte of them gets no report of what others do either.
+ * Makes ports and ICMP types visible in first fragments. By default the switch hides them, so that fragmented packets
+ * would pass every guard that matches them. The miss length is 1 although no packet is sent to a controller, because a
+ * connection with 0 gets no reports of others' changes.
  */
 export const readFragments: OpenFlowRequest = setConfig("nx-match", 1);
 
@@ -238,8 +249,8 @@ export const deleteRound = (round: number): OpenFlowRequest =>
   deleteFlows({ cookie: { value: cookieOf(round, 0), mask: roundMask } });
 
 /**
- * The flows of all other rounds, whichever those are: a number that is not this one differs from it in one of 16 bits.
- * That takes those without a cookie too, which nobody of ours has put there. What flows have learned stays.
+ * Deletes the flows of all other rounds: any other number differs from this one in at least one of 16 bits, so there is
+ * one request per bit. That includes flows without a cookie, which are not ours. Learned flows stay.
  */
 export function deleteOtherRounds(round: number): readonly OpenFlowRequest[] {
   return Array.from({ length: 16 }, (_, i) => {

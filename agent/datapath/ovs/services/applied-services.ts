@@ -10,11 +10,11 @@ import { hairpinFlowSet, serviceFlowSet } from "./service-flows.ts";
 interface AppliedService {
   /** As the switch has it. */
   readonly service: Service;
-  /** As the source gave it: mostly the next state has it again. */
+  /** The source's object, which usually is the same in its next state. */
   readonly given: Service;
 }
 
-/** An own pod that is an endpoint, and how many of the services' endpoints it is. */
+/** A pod of this node that is an endpoint, with the number of endpoints that it is. */
 interface LocalEndpoint {
   readonly ip: Ip;
   readonly count: number;
@@ -24,13 +24,13 @@ interface Step {
   readonly changes: FlowSetChanges;
   /** The switch has it. */
   confirm(): void;
-  /** The switch may get it, or not: all of it is a change again until it is known. */
+  /** The outcome is unknown: the changes are dirty until it is known. */
   markDirty(): void;
 }
 
-/** What the switch's program has of services, and what a change of them means for it. */
+/** Records which services the switch's program has, and computes the changes. */
 export class AppliedServices {
-  /** First and last address: it is asked of each endpoint. */
+  /** First and last address of each block, for a fast check of every endpoint. */
   readonly #podBlocks: readonly (readonly [Ip, Ip])[];
   readonly #logger: Logger;
   readonly #services = new AppliedRecord<AppliedService>();
@@ -44,8 +44,8 @@ export class AppliedServices {
   }
 
   /**
-   * What has to change. What goes comes first, services that get another address among it: two of them may change
-   * places, and no two can have the same one in between.
+   * The changes to make. Removals come first, also of services that get another address, because two services may swap
+   * addresses and cannot have the same one in between.
    */
   *changesTo(services: ReadonlyMap<string, Service>): Generator<ServiceChange> {
     for (const [key, { service: before, given }] of [...this.#services.entries()]) {
@@ -70,7 +70,7 @@ export class AppliedServices {
     });
   }
 
-  /** What these changes set in the switch's program; once that has answered, `confirm` or `markDirty` is to be called. */
+  /** The flow sets of these changes; once the program has answered, `confirm` or `markDirty` must be called. */
   step(changes: readonly ServiceChange[]): Step {
     const flowSets = new Map<string, FlowSet | undefined>();
     for (const { key, after } of changes) {
@@ -97,7 +97,7 @@ export class AppliedServices {
       if (after !== undefined) this.#services.set(key, { service: after, given });
       else this.#services.delete(key);
     }
-    // One that has got another address went and came in the same step, and keeps its number.
+    // A service that got another address was removed and added in the same step, and keeps its number.
     for (const { key } of changes) if (this.#services.get(key) === undefined) this.#groupNumbers.release(key);
   }
 
@@ -139,7 +139,7 @@ export class AppliedServices {
     return counts;
   }
 
-  /** Where another plugin gives the addresses, any may be a pod's of this node. */
+  /** If another plugin allocates addresses, any may belong to a pod of this node. */
   #isLocal({ family, value }: Ip): boolean {
     const blocks = this.#podBlocks;
     return (

@@ -11,11 +11,11 @@ export interface ConntrackFlusherOptions {
   readonly flowLagMs?: number;
 }
 
-/** What packets go by lags behind the flows: by this much at the most on a switch that has time for either. */
+/** The longest time by which the switch's caches lag behind its flows, if it is not overloaded. */
 const defaultFlowLagMs = 1_000;
 /** Where the switch cannot be reached. */
 const retryMs = 10_000;
-/** A switch that is away for so many changes has lost its connections, or its clients have given up. */
+/** The number of endpoints to remember: a switch that is away for so many changes has lost its connections anyway. */
 const maxGone = 10_000;
 
 /**
@@ -24,7 +24,7 @@ const maxGone = 10_000;
  */
 export class ConntrackFlusher implements AsyncDisposable {
   readonly #options: ConntrackFlusherOptions;
-  /** Each with the time from which on nothing is on its way to it. */
+  /** Each with the time after which no more packets are sent to it. */
   #gone: (RemovedEndpoint & { readonly from: number })[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #working: Promise<void> | undefined;
@@ -34,13 +34,13 @@ export class ConntrackFlusher implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Their flows have gone already. */
+  /** To be called once their flows are removed. */
   add(gone: readonly RemovedEndpoint[]): void {
     if (gone.length === 0) return;
     const flowLagMs = this.#options.flowLagMs ?? defaultFlowLagMs;
     const from = performance.now() + flowLagMs;
     this.#gone = [...this.#gone, ...gone.map((each) => ({ ...each, from }))].slice(-maxGone);
-    // One that waits already is not put off: endpoints may go without end.
+    // A scheduled flush is not postponed, since endpoints may be removed continuously.
     if (this.#timer === undefined) this.#schedule(flowLagMs);
   }
 

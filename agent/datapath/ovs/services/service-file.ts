@@ -26,7 +26,7 @@ const address = text('an address such as "10.96.0.10" or "fd00:96::10", neither 
   return ip !== undefined && isUnicast(ip) ? ip : undefined;
 });
 
-/** Of a single host: neither unspecified, loopback, link-local multicast nor broadcast. */
+/** Whether it is the address of a single host. */
 function isUnicast({ family, value }: Ip): boolean {
   if (family === 6) return value > 1n && value >> 120n !== 0xffn;
   const first = Number(value >> 24n);
@@ -75,7 +75,7 @@ export function readServices(given: string, file: string): ReadDocument<Readonly
   return { t: "ok", value: new Map(read.value.services.map(({ name, ...rest }) => [name, { key: name, ...rest }])) };
 }
 
-/** Faults that no single value shows. */
+/** Finds contradictions between services. */
 function checkTogether({ services }: Infer<typeof serviceFileSchema>, findings: Findings): void {
   const names = new Set<string>();
   const places = new Map<string, string>();
@@ -100,9 +100,8 @@ function checkTogether({ services }: Infer<typeof serviceFileSchema>, findings: 
 }
 
 /**
- * Follows a file of services. One that is not in order is told of in the log with its lines, and changes nothing.
- * Disposing ends it.
- * @param intervalMs between two looks at the file; absent: 250
+ * Follows a file of services. An invalid file is logged with its faults and changes nothing. Disposing ends it.
+ * @param intervalMs interval of checking the file; default: 250
  */
 export function openServiceFile(path: string, logger: Logger, intervalMs?: number): ServiceSource {
   return new FollowedFile({

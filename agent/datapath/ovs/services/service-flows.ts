@@ -24,17 +24,20 @@ import type { FlowSet } from "../program/flow-set.ts";
 import type { Endpoint, Service } from "./service.ts";
 
 const { toSelect, selected, toLearn } = EndpointState;
-/** Remembered of one service: beyond the pods of a large cluster are only addresses that somebody has made up. */
+/**
+ * Clients of one service with affinity that are remembered: more than a large cluster has pods, so that forged
+ * addresses cannot fill the table.
+ */
 const maxClients = 20_000;
 
-/** That a connection is a service's, and where it comes from. */
+/** Marks a connection as a service's, with its source. */
 const remembered: readonly Action[] = [load(connectionMarks.service, 1), rememberSource];
 const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 } as const;
 
 /**
- * One service: the flow that meets it, the group that chooses, and for each endpoint the flow that translates to it.
- * All of them carry the group's number. It is also matched where an endpoint is translated to, so that a client whose
- * remembered endpoint has left this service is sent to another, though others may still have that endpoint.
+ * One service: the flow that matches it, the group that chooses an endpoint, and for each endpoint a translating flow.
+ * All carry the group's number, which translating flows match too, so that a client whose remembered endpoint has left
+ * this service gets another one, although other services may still have that endpoint.
  *
  * Without an endpoint the service's packets are dropped, as are those for addresses that no service has.
  * @param number of the group and in cookies; of this service alone, and the same after the agent has restarted
@@ -72,8 +75,8 @@ function chooseFrom({ endpoints, affinitySeconds }: Service, number: number): re
 }
 
 /**
- * One bucket for each endpoint, by weight. What is to be remembered passes the service's table once more, and is chosen
- * by the client's address alone: connections that a client opens in the same moment must not choose differently.
+ * One bucket for each endpoint, by weight. With affinity the packet passes the service's table again, and the endpoint
+ * is chosen by the client's address alone, so that concurrent first connections of a client get the same one.
  */
 function groupOf({ clusterIp, endpoints, affinitySeconds }: Service, number: number): OpenFlowGroup {
   const isKept = affinitySeconds !== undefined;
@@ -87,8 +90,8 @@ function groupOf({ clusterIp, endpoints, affinitySeconds }: Service, number: num
 }
 
 /**
- * Remembers the client's endpoint, from its first packet on. The remembered flow belongs to no round: it outlives the
- * agent, and goes by itself with the flow that learned it.
+ * Remembers the client's endpoint, from its first packet on. The learned flow belongs to no round: it outlives the
+ * agent, and is deleted with the flow that learned it.
  */
 function learnFlow(service: Service, number: number, seconds: number): Flow {
   const { clusterIp, protocol } = service;
@@ -135,8 +138,8 @@ function translateFlow(service: Service, { ip, port }: Endpoint, number: number)
 }
 
 /**
- * A pod that reaches itself through a service: it would not take a packet from its own address, and its answer would
- * not come back here.
+ * A pod that reaches itself through a service needs its source translated: it would not accept packets from its own
+ * address, and its reply would not come back here.
  */
 export function hairpinFlowSet(endpoint: Ip): FlowSet {
   const toItself = match()
@@ -149,7 +152,7 @@ export function hairpinFlowSet(endpoint: Ip): FlowSet {
   return { category: Category.service, flows };
 }
 
-/** An address that no service has leads nowhere: the node's kernel would send it back. */
+/** Drops packets to addresses of no service, which the node's kernel would send back. */
 export function noServiceFlowSet(cidrs: readonly Cidr[]): FlowSet {
   const flows = cidrs.map((cidr) => {
     const { family } = cidr.ip;

@@ -22,17 +22,17 @@ export interface ServiceReconcilerOptions {
 
 /** Flows and groups of one bundle: some ten milliseconds of the switch's time, in which it does nothing else. */
 const bundleChanges = 4_000;
-/** Between two attempts at what the switch has refused; where it was away, the attempt itself has waited for it. */
+/** Pauses before the next attempt; `away` is short because the attempt itself has waited for the switch. */
 const retryMs = { refused: 10_000, away: 1_000 } as const;
-/** For a source that says nothing, such as a file that is not in order; and for the switch to take what it says. */
+/** How long the start waits for the source, whose file may be invalid, and for the switch to accept its services. */
 const beginMs = { source: 2_000, switch: 30_000 } as const;
 
-/** What became of a change. */
+/** The outcome of a change. */
 type Outcome = "done" | keyof typeof retryMs;
 
 /**
- * Keeps the switch's services as the source has them. Only the source's latest state counts: what changes while the
- * switch is busy comes together in the next bundle. The switch's program puts all of it in again after a restart.
+ * Applies the source's services to the switch. Only the source's latest state counts: changes made while the switch is
+ * busy go together into the next bundle. The switch's program restores them after a restart.
  */
 export class ServiceReconciler implements AsyncDisposable {
   readonly #options: ServiceReconcilerOptions;
@@ -54,19 +54,22 @@ export class ServiceReconciler implements AsyncDisposable {
     this.#subscription = options.source.subscribe((services) => this.#follow(services));
   }
 
-  /** Resolves once the source's first state, and all that came until now, is in the switch as far as it took that. */
+  /** Resolves once the source's first state, and all changes until now, have been applied or refused. */
   async synced(): Promise<void> {
     await this.#first.promise;
     while (this.#working !== undefined) await this.#working;
   }
 
-  /** As `synced` at the agent's start, but with a bound: a source or a switch that does not answer keeps no pod waiting. */
+  /**
+   * As `synced` for the agent's start, with a bound, so that a source or a switch that does not answer does not delay
+   * pods.
+   */
   async initialSync(): Promise<void> {
     await withTimeout(this.#heard.promise, beginMs.source, () => undefined);
     if (this.#working !== undefined) await withTimeout(this.synced(), beginMs.switch, () => undefined);
   }
 
-  /** The switch keeps what it has: pods go on while no agent runs. What is under way ends with the program. */
+  /** The switch keeps its services, since pods use them while no agent runs. Running changes end with the program. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnded = true;
     this.#subscription[Symbol.dispose]();
@@ -83,7 +86,7 @@ export class ServiceReconciler implements AsyncDisposable {
   }
 
   async #work(): Promise<void> {
-    // What comes in one turn, such as a source's first state and the next, is one state.
+    // Changes of one turn of the event loop count as one state.
     await Promise.resolve();
     while (this.#wanted !== undefined && !this.#isEnded) {
       const services = this.#wanted;
@@ -101,7 +104,7 @@ export class ServiceReconciler implements AsyncDisposable {
     this.#retry.unref();
   }
 
-  /** Bundle by bundle, until all is in, the switch is away, or there is something newer. */
+  /** Bundle by bundle, until all is applied, the switch is away, or there is a newer state. */
   async #reconcile(services: ReadonlyMap<string, Service>): Promise<Outcome> {
     let outcome = this.#hasBase ? "done" : await this.#base();
     for (const changes of bundlesOf(this.#applied.changesTo(services))) {
@@ -118,7 +121,7 @@ export class ServiceReconciler implements AsyncDisposable {
     return outcome;
   }
 
-  /** What the switch refuses is looked for by halves, so that one service does not cost the others theirs. */
+  /** A refused bundle is split into halves to find the refused service, so that it does not affect the others. */
   async #apply(changes: readonly ServiceChange[]): Promise<Outcome> {
     const names = changes.length === 1 ? `service "${changes[0]?.key}"` : `${changes.length} services`;
     let step: ReturnType<AppliedServices["step"]> | undefined;

@@ -3,7 +3,7 @@ import { formatIp, type Ip, sameIp } from "../../../../shared/net/ip.ts";
 
 export const protocols = ["tcp", "udp", "sctp"] as const;
 
-/** Of one service: their group is one message of at most 64 KiB, with some 100 bytes for each. */
+/** Endpoints of one service: their group is one message of at most 64 KiB, with about 100 bytes for each. */
 export const maxEndpoints = 500;
 
 /** One port of a service at one address. */
@@ -27,16 +27,16 @@ export interface Endpoint {
 
 /** Where services come from: by key, a whole new map with every change. */
 export interface ServiceSource extends Live<ReadonlyMap<string, Service>>, AsyncDisposable {
-  /** Why what is told now does not count, where that is so. */
+  /** Why the present state of the source is not used, if so. */
   readonly fault?: string | undefined;
 }
 
-/** From one state of a service to the next; `undefined` is none. */
+/** The change of a service; `undefined` stands for a missing state. */
 export interface ServiceChange {
   readonly key: string;
   /** As the source has it, or had it. */
   readonly given: Service;
-  /** Both as the switch can have them. */
+  /** Both in normalised form. */
   readonly before: Service | undefined;
   readonly after: Service | undefined;
 }
@@ -50,8 +50,8 @@ export interface RemovedEndpoint {
 const nameOf = ({ ip, port }: Pick<Endpoint, "ip" | "port">): string => `${formatIp(ip)} ${port}`;
 
 /**
- * The service as the switch can have it: endpoints of its own family, each once, as many as a group takes, and in an
- * order of their own, so that the same ones in another order are no change.
+ * The normalised service: endpoints of its own family, each once, at most as many as a group takes, and sorted, so that
+ * another order is no change.
  */
 export function normalised(service: Service): Service {
   const { family } = service.clusterIp;
@@ -61,11 +61,11 @@ export function normalised(service: Service): Service {
   return { ...service, endpoints: sorted.slice(0, maxEndpoints) };
 }
 
-/** Whether they have one place in the switch: one service at a time can. */
+/** Whether they have the same address and port, which only one service at a time can have. */
 export const hasSameAddress = (a: Service, b: Service): boolean =>
   sameIp(a.clusterIp, b.clusterIp) && a.protocol === b.protocol && a.port === b.port;
 
-/** Whether all of it is the same, the order of the endpoints too. Asked of every service at each change of one. */
+/** Whether two services are equal, including the order of endpoints. Called for every service at each change. */
 export function isSame(a: Service, b: Service): boolean {
   return (
     hasSameAddress(a, b) &&
@@ -78,11 +78,11 @@ export function isSame(a: Service, b: Service): boolean {
 const isSameEndpoint = ({ ip, port, weight }: Endpoint, other: Endpoint | undefined): boolean =>
   other !== undefined && sameIp(ip, other.ip) && port === other.port && weight === other.weight;
 
-/** Flows and groups that come or go, at the most. */
+/** The largest number of flows and groups that are added or removed. */
 export const sizeOf = ({ before, after }: ServiceChange): number =>
   [before, after].reduce((sum, service) => sum + (service === undefined ? 0 : 3 + service.endpoints.length), 0);
 
-/** Of datagrams, which come without end from one port: of streams, both ends see to it that they end. */
+/** Only for datagrams, which may continue from one port for ever; streams are ended by their peers. */
 export function removedEndpoints({ before, after }: ServiceChange): RemovedEndpoint[] {
   if (before === undefined || before.protocol !== "udp") return [];
   const stay = new Set(after === undefined || !hasSameAddress(after, before) ? [] : after.endpoints.map(nameOf));

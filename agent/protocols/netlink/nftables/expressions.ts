@@ -13,12 +13,12 @@ import {
 } from "./numbers.ts";
 
 /**
- * One step of a rule: it loads something of the packet, or compares it, or ends the rule with a verdict. A packet that
- * has not got what is loaded leaves the rule, as one that does not match.
+ * One step of a rule: it loads something of the packet, or compares it, or ends the rule with a verdict. A packet
+ * without the loaded field does not match the rule.
  */
 export type Expression = (writer: MessageWriter) => void;
 
-/** Something of a packet, as wide as it is. */
+/** A field of a packet, with its width. */
 export interface Field {
   readonly bytes: number;
   /** @param at number of the register of four bytes that its first byte goes to */
@@ -116,7 +116,7 @@ export const masked = (field: Field, mask: Uint8Array): Field => ({
   },
 });
 
-/** Goes on where the field compares so with `value`, as a number with its highest byte first. */
+/** Continues if the comparison of the field with `value` holds, as big-endian numbers. */
 export const compare = (field: Field, operation: keyof typeof Comparison, value: Uint8Array): readonly Expression[] => [
   field.load(0),
   expression("cmp", (writer) => {
@@ -141,10 +141,10 @@ function look(set: string, fields: readonly Field[], flags: number): readonly Ex
   return [...loads, lookup];
 }
 
-/** Goes on where the fields, one behind the other, are an element of the set. */
+/** Continues if the concatenated fields are an element of the set. */
 export const among = (set: string, ...fields: readonly Field[]): readonly Expression[] => look(set, fields, 0);
 
-/** Goes on where they are none. */
+/** Continues if they are not. */
 export const notAmong = (set: string, ...fields: readonly Field[]): readonly Expression[] =>
   look(set, fields, LOOKUP_INVERTED);
 
@@ -165,10 +165,10 @@ function verdict(code: number, chain?: string): Expression {
 export const accept = verdict(Verdict.accept);
 export const drop = verdict(Verdict.drop);
 
-/** Goes on in another chain and does not come back. */
+/** Continues in another chain and does not return. */
 export const goTo = (chain: string): Expression => verdict(Verdict.goto, chain);
 
-/** Drops the packet and tells its sender that there is no such host. */
+/** Drops the packet and sends ICMP host unreachable. */
 export const rejectAsAbsent: Expression = expression("reject", (writer) => {
   writer.attrU32Net(Nfta.REJECT_TYPE, Reject.ICMPX_UNREACH).attrU8(Nfta.REJECT_ICMP_CODE, Reject.HOST_UNREACH);
 });

@@ -10,7 +10,7 @@ export interface Table {
   readonly name: string;
 }
 
-/** Where a chain that packets come to by themselves stands. */
+/** The hook of a base chain. */
 export interface Hook {
   /** NF_INET_* or NF_BR_*: 0 before routing, 1 to the node itself, 2 through, 3 of the node's own. */
   readonly number: 0 | 1 | 2 | 3;
@@ -21,7 +21,7 @@ export interface Rule {
   readonly table: Table;
   readonly chain: string;
   readonly expressions: readonly Expression[];
-  /** Chain that packets go on in that have passed all of these; they do not come back. Absent: the last one decides. */
+  /** The chain in which matching packets continue, without returning. Absent: the last expression decides. */
   readonly leadsTo?: string;
   /** For people: `nft list ruleset` shows it. */
   readonly comment: string;
@@ -67,7 +67,7 @@ export function deleteTable(table: Table): Message {
   };
 }
 
-/** Without a hook packets come to it by rules only. One that stands is left as it is. */
+/** Without a hook packets reach it only by rules. An existing chain is not changed. */
 export function createChain(table: Table, name: string, hook?: Hook): Message {
   return {
     action: `create the chain "${name}" of the table "${table.name}"`,
@@ -78,7 +78,7 @@ export function createChain(table: Table, name: string, hook?: Hook): Message {
       if (hook === undefined) return;
       writer
         .attrText(Nfta.CHAIN_TYPE, "filter")
-        // NF_ACCEPT: what no rule speaks of goes on.
+        // NF_ACCEPT: packets that match no rule pass.
         .attrU32Net(Nfta.CHAIN_POLICY, 1)
         .nest(Nfta.CHAIN_HOOK, () => {
           writer.attrU32Net(Nfta.HOOK_HOOKNUM, hook.number).attrU32Net(Nfta.HOOK_PRIORITY, hook.priority);

@@ -45,7 +45,7 @@ export function judgeOn(index: number, thing: Thing, tables: Tables): Verdict {
   return isThere() ? there : missing();
 }
 
-/** These last, unlike the routes to pods: the address is the machine's own. */
+/** Stored persistently, unlike routes to pods, because the address is the machine's own. */
 export function makeOn(index: number, thing: Thing): readonly Statement[] {
   const InterfaceIndex = index;
   switch (kindOf(thing)) {
@@ -73,9 +73,9 @@ export const adapterWith = (tables: Tables, mac: string, virtual: boolean): Adap
   tables.get("adapters").find((entry) => entry.virtual === virtual && entry.mac === mac);
 
 /**
- * Windows moves the card's address, gateway, DNS servers and routes to the switch's adapter, and sometimes it
- * does not. Where it has, nothing is touched; where it has not, all of it is made anew. Never undone: with the HNS
- * network the switch's adapter goes, and `handBack` sees to the card.
+ * Windows moves the card's address, gateway, DNS servers and routes to the switch's adapter, and sometimes it does not.
+ * If it has, nothing is changed; if not, all of it is set again. Never undone: the switch's adapter goes with the HNS
+ * network, and `handBack` restores the physical one.
  */
 export const address: Step = {
   name: "address",

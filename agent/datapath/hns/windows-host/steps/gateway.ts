@@ -43,7 +43,7 @@ export const gatewayUp: Step = {
   describe: (thing) => `"${thing["alias"]}", switched on`,
 };
 
-/** Open vSwitch's own entry for a hardware address does nothing on Windows, and pods are told this one. Never undone. */
+/** Open vSwitch's own setting for a MAC has no effect on Windows, and pods use this MAC. Never undone. */
 export const gatewayMac: Step = {
   name: "gateway mac",
   action: "give the gateway's adapter its hardware address",

@@ -24,14 +24,14 @@ export function requireInterface(tables: Tables, action: string, alias: string, 
 const required = (thing: Thing, tables: Tables, action: string): IpInterface =>
   requireInterface(tables, action, field(thing, "alias"), field(thing, "family"));
 
-/** Windows forwards between interfaces only where both allow it, and none does unasked. */
+/** Windows forwards between interfaces only if both allow it, which is off by default. */
 export const forwarding: Step = {
   name: "forwarding",
   action: "let the gateway interface forward",
   tables: ["interfaces"],
   needed: () => true,
   wanted: ({ settings: { gatewayInterface, gatewayPort, bridgeName, podSubnet } }) => {
-    // Behind a gateway of Open vSwitch's, packets of the nodes themselves come and go by the switch's adapter.
+    // With a gateway of Open vSwitch, the nodes' own packets use the switch's adapter.
     const behind = gatewayPort === undefined || bridgeName === "" ? [] : [bridgeName];
     return [gatewayInterface, ...behind].map((alias) => ({ alias, family: familyName[podSubnet.ip.family] }));
   },
@@ -64,14 +64,14 @@ export const mtu: Step = {
   ],
   undo: (thing, before, tables) => {
     const entry = find(tables, field(thing, "alias"), field(thing, "family"));
-    // Who has changed it since keeps what was set.
+    // A value that somebody has changed since is kept.
     const isOurs = entry !== undefined && String(entry.mtu) === thing["mtu"] && before !== thing["mtu"];
     return isOurs && before !== undefined ? [setInterface(entry, "NlMtuBytes", Number(before))] : [];
   },
   describe: (thing) => `MTU ${thing["mtu"]} on "${thing["alias"]}" (${thing["family"]})`,
 };
 
-/** By its number: an alias is read as a pattern. */
+/** By its index, because an alias is taken for a pattern. */
 const setInterface = (entry: IpInterface, parameter: string, value: string | number): Statement => ({
   cmdlet: "Set-NetIPInterface",
   args: { InterfaceIndex: entry.index, AddressFamily: familyName[entry.family], [parameter]: value },

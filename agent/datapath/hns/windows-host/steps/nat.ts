@@ -5,8 +5,8 @@ import { blockOf } from "./routes.ts";
 import { field, hostError, missing, type Step, there } from "./step.ts";
 
 /**
- * Gives the node's address to what leaves the pod subnet. Its name, from the configuration, is its mark: one of
- * that name with another prefix is made anew. One of another name is somebody else's.
+ * Masquerades packets that leave the pod subnet. It is recognised by its configured name: one with another prefix is
+ * created again; one of another name belongs to somebody else.
  */
 export const nat: Step = {
   name: "nat",
@@ -56,5 +56,5 @@ const isNamed = (entry: Nat, name: string): boolean => sameName(entry.name, name
 const isPrefix = ({ prefix }: Nat, wanted: Cidr): boolean =>
   prefix !== undefined && formatCidr(prefix) === formatCidr(wanted);
 
-/** Windows keeps the internal prefixes of all NetNats apart. */
+/** Windows refuses overlapping prefixes of NetNats. */
 const overlaps = (a: Cidr | undefined, b: Cidr): boolean => a !== undefined && (contains(a, b.ip) || contains(b, a.ip));

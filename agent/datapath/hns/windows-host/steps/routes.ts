@@ -15,7 +15,7 @@ import { type HostRoute, type Neighbour, plainMac, sameName, type Tables } from 
 import { requireInterface } from "./interface.ts";
 import { field, hostError, missing, type Step, type StepView, there } from "./step.ts";
 
-/** The reference system's; the system's own on-link routes have the same. */
+/** Antrea's metric; Windows' own on-link routes have the same. */
 const metric = 256;
 
 /** Without its host bits, as Windows writes it. */
@@ -88,7 +88,7 @@ export const peerRoutes: Step = routeStep("peer routes", "add the route to anoth
 const toPeer = ({ peers, gatewayInterface }: HostSettings): readonly Thing[] =>
   peers.map((peer) => routeOf(peer.podSubnet, formatIp(peer.gateway), gatewayInterface));
 
-/** Nodes, and services, as the registry has them now. What `peers` says of the same pods comes first. */
+/** Routes to nodes and services from the registry; `peers` takes precedence for the same pods. */
 export const nodeRoutes: Step = {
   ...routeStep(
     "node routes",
@@ -117,7 +117,7 @@ const unique = (things: readonly Thing[]): readonly Thing[] => [
   ...new Map(things.map((thing) => [JSON.stringify(thing), thing])).values(),
 ];
 
-/** A gateway that another interface holds would take the pods' packets elsewhere. */
+/** If another interface held the gateway's address, the pods' packets would go there. */
 function requireGateway({ gateway, podSubnet, gatewayInterface }: StepView["settings"], tables: Tables): void {
   const { action } = podRoute;
   if (!contains(podSubnet, gateway))
@@ -129,8 +129,8 @@ function requireGateway({ gateway, podSubnet, gatewayInterface }: StepView["sett
 }
 
 /**
- * Next hops that nobody answers for: the switch takes every packet that is sent to their hardware address. What
- * Windows has learned of such an address meanwhile is replaced.
+ * Neighbour entries of next hops that do not answer ARP: the switch takes every packet for their MAC. Learned entries
+ * are replaced.
  */
 export const neighbours: Step = {
   name: "neighbours",

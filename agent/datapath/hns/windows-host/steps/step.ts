@@ -4,13 +4,13 @@ import type { Statement } from "../script.ts";
 import type { HostSettings } from "../settings.ts";
 import type { TableName, Tables } from "../tables.ts";
 
-/** How a thing stands. Whoever else has put something in its place is an error of `judge`, never a takeover. */
+/** The state of an object. If somebody else's is in its place, `judge` throws; it is never taken over. */
 export type Verdict =
   | { readonly t: "there" }
-  /** `before`: what stands in its place, and comes back when the step is undone. */
+  /** `before`: the value in its place, which is restored when the step is undone. */
   | { readonly t: "missing"; readonly before?: string };
 
-/** What a step may know besides the tables. */
+/** What a step knows besides the tables. */
 export interface StepView {
   readonly settings: HostSettings;
   readonly tables: Tables;
@@ -21,25 +21,28 @@ export interface StepView {
 }
 
 /**
- * One kind of thing on the node. A step only says: the engine runs what it says, looks again, and believes what
- * it sees. None of these functions does anything.
+ * One kind of object on the node. A step only describes; the engine runs its statements and verifies the result. None
+ * of these functions has an effect.
  */
 export interface Step {
   readonly name: string;
   /** Completes "Cannot …". */
   readonly action: string;
   readonly tables: readonly TableName[];
-  /** Whether the settings ask for it at all; what is not needed is not listed, and its module need not be there. */
+  /** Whether the settings need it; otherwise its tables are not listed, and its module need not exist. */
   needed(settings: HostSettings, adapter: SavedAdapter | undefined): boolean;
   wanted(view: StepView): readonly Thing[];
-  /** @throws {CniError} 102 where somebody else's is in the way, or what it stands on is missing */
+  /** @throws {CniError} 102 where somebody else's is in the way, or a prerequisite is missing */
   judge(thing: Thing, tables: Tables): Verdict;
   make(thing: Thing, tables: Tables): readonly Statement[];
-  /** Its things follow other nodes' records: one that Windows refuses, or that somebody else has, costs the others nothing. */
+  /**
+   * Its objects follow other nodes' records: one that is refused, or belongs to somebody else, does not stop the
+   * others.
+   */
   readonly apart?: true;
-  /** Others find their things by what this one has made: while one of those could not be undone, this one is not. */
+  /** Other steps find their objects by this one's names, so it is only undone after those. */
   readonly names?: true;
-  /** Empty where nothing of ours is there any more. */
+  /** Empty if nothing of ours is left. */
   undo(thing: Thing, before: string | undefined, tables: Tables): readonly Statement[];
   describe(thing: Thing): string;
 }

@@ -9,7 +9,7 @@ const openVSwitch = "583CC151-73EC-4A6A-8B47-578297AD7623";
 const isOurs = (entry: { readonly switchName: string; readonly id: string }, switchName: string): boolean =>
   sameName(entry.switchName, switchName) && sameName(entry.id, openVSwitch);
 
-/** Enabled on the finished switch only: inside the network's creation it may keep the adapter from its address. */
+/** Enabled only after the network was created: during the creation it may prevent the move of the adapter's address. */
 export const ovsExtension: Step = {
   name: "ovs extension",
   action: "enable the Open vSwitch extension",
@@ -41,7 +41,7 @@ const change = (switchName: string, cmdlet: string) => ({
   into: { cmdlet },
 });
 
-/** With the extension in the way, segments are put together in software or not at all. */
+/** With the extension, segment coalescing works only in software. */
 export const softwareRsc: Step = {
   name: "software rsc",
   action: "enable software RSC on the switch",
@@ -131,7 +131,7 @@ const renameOnSwitch = (thing: Readonly<Record<string, string>>, to: string) => 
   into: { cmdlet: "Rename-VMNetworkAdapter", args: { NewName: to } },
 });
 
-/** `vEthernet (…)` by Windows; it is found by hardware address, since Windows gives that name when it likes. */
+/** `vEthernet (…)` by default; found by MAC, because Windows may rename it again. */
 export const adapterAlias: Step = {
   name: "adapter name",
   action: "rename the virtual adapter",

@@ -1,0 +1,2 @@
+/* The least that a program for Windows can be. */
+int main(void) { return 0; }
