@@ -40,13 +40,14 @@ class NamespaceEntry {
   labels: Labels | undefined;
   readonly own = new Scope();
   /** All that it is in. */
-  readonly scopes = new Set<Scope>([this.own]);
+  readonly scopes: Set<Scope>;
   readonly labelSets = new LabelIndex<LabelSet>();
   readonly byLabels = new Map<string, LabelSet>();
 
-  constructor(name: string) {
+  constructor(name: string, everywhere: Scope) {
     this.name = name;
-    this.own.namespaces.add(this);
+    this.scopes = new Set([this.own, everywhere]);
+    for (const scope of this.scopes) scope.namespaces.add(this);
   }
 
   get isEmpty(): boolean {
@@ -87,7 +88,10 @@ export class GroupIndex {
   readonly #byNode = new Map<string, Set<IndexedPod>>();
   readonly #namespaces = new Map<string, NamespaceEntry>();
   readonly #labelled = new LabelIndex<NamespaceEntry>();
-  readonly #scopes = new Map<string, Scope>();
+  /** Of the selector that selects all namespaces, also those of which nothing else is known. */
+  readonly #everywhere = new Scope(everything);
+  /** By the selector's text. */
+  readonly #scopes = new Map([[everything.text, this.#everywhere]]);
   readonly #selectors = new SelectorIndex<Scope>();
   readonly #groups = new Map<string, Group>();
 
@@ -167,7 +171,7 @@ export class GroupIndex {
     scope.groups.delete(group.selector, group);
     if (!scope.groups.isEmpty) return;
     if (scope.selector === undefined) for (const namespace of scope.namespaces) this.#forget(namespace);
-    else this.#dropScope(scope, scope.selector);
+    else if (scope !== this.#everywhere) this.#dropScope(scope, scope.selector);
   }
 
   /** The groups that have a pod of this node. */
@@ -190,7 +194,8 @@ export class GroupIndex {
     this.#labelled.delete(entry);
     entry.labels = labels;
     if (labels !== undefined) this.#labelled.add(labels, entry);
-    const scopes = new Set<Scope>([entry.own, ...(labels === undefined ? [] : this.#selectors.matching(labels))]);
+    const found = labels === undefined ? [] : this.#selectors.matching(labels);
+    const scopes = new Set<Scope>([entry.own, this.#everywhere, ...found]);
     for (const scope of entry.scopes) if (!scopes.has(scope)) this.#leave(entry, scope);
     for (const scope of scopes) if (!entry.scopes.has(scope)) this.#join(entry, scope);
   }
@@ -221,13 +226,15 @@ export class GroupIndex {
   #namespace(name: string): NamespaceEntry {
     const there = this.#namespaces.get(name);
     if (there !== undefined) return there;
-    const made = new NamespaceEntry(name);
+    const made = new NamespaceEntry(name, this.#everywhere);
     this.#namespaces.set(name, made);
     return made;
   }
 
   #forget(entry: NamespaceEntry): void {
-    if (entry.isEmpty) this.#namespaces.delete(entry.name);
+    if (!entry.isEmpty) return;
+    this.#namespaces.delete(entry.name);
+    this.#everywhere.namespaces.delete(entry);
   }
 
   #labelSet({ namespace, labels }: Pod): LabelSet {

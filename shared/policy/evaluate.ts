@@ -1,5 +1,5 @@
 import type { Ip } from "../net/ip.ts";
-import { type Labels, selects } from "./label-selector.ts";
+import { type Labels, selects, selectsAll } from "./label-selector.ts";
 import { type Direction, isInBlock, type NetworkPolicy, type Peer, type Port, type Rule } from "./network-policy.ts";
 import { isSubject, type Pod } from "./pod.ts";
 
@@ -11,7 +11,7 @@ import { isSubject, type Pod } from "./pod.ts";
 
 /** What is known of the cluster. */
 export interface Cluster {
-  /** `undefined` for a namespace that is not known: no selector of namespaces matches it. */
+  /** `undefined` for a namespace that is not known: only the selector of all namespaces matches it. */
   namespaceLabels(namespace: string): Labels | undefined;
   policiesIn(namespace: string): Iterable<NetworkPolicy>;
 }
@@ -145,7 +145,7 @@ function covers(cluster: Cluster, namespace: string, peer: Peer, other: Endpoint
   if (peer.pods !== undefined && !selects(peer.pods, pod.labels)) return false;
   if (peer.namespaces === undefined) return pod.namespace === namespace;
   const labels = cluster.namespaceLabels(pod.namespace);
-  return labels !== undefined && selects(peer.namespaces, labels);
+  return labels === undefined ? selectsAll(peer.namespaces) : selects(peer.namespaces, labels);
 }
 
 function fits({ protocol, port, endPort }: Port, traffic: Traffic, target: Pod | undefined): boolean {

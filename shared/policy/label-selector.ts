@@ -25,6 +25,8 @@ export const labelIn = (labels: Labels, key: string): string | undefined =>
 export const selects = ({ requirements }: Selector, labels: Labels): boolean =>
   requirements.every((requirement) => holds(requirement, labelIn(labels, requirement.key)));
 
+export const selectsAll = ({ requirements }: Selector): boolean => requirements.length === 0;
+
 function holds(requirement: Requirement, value: string | undefined): boolean {
   switch (requirement.t) {
     case "in":

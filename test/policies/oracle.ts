@@ -151,8 +151,11 @@ function isPeer({ namespaces }: PlainCluster, policy: PlainPolicy, peer: PlainPe
   if (peer.namespaceSelector === undefined) {
     if (namespace !== policy.metadata.namespace) return false;
   } else {
+    // "An empty selector matches all": also a namespace of whose labels nothing is known yet.
+    const { matchLabels = {}, matchExpressions = [] } = peer.namespaceSelector;
+    const isEmpty = Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
     const own = namespaces.get(namespace);
-    if (own === undefined || !isSelected(peer.namespaceSelector, own)) return false;
+    if (own === undefined ? !isEmpty : !isSelected(peer.namespaceSelector, own)) return false;
   }
   return peer.podSelector === undefined || isSelected(peer.podSelector, labels);
 }

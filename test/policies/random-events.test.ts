@@ -65,7 +65,7 @@ class Objects {
       if (selector.pods !== undefined && !selects(selector.pods, pod.labels)) return false;
       if ("namespace" in selector) return pod.namespace === selector.namespace;
       const labels = this.namespaces.get(pod.namespace);
-      return labels !== undefined && selects(selector.namespaces, labels);
+      return labels === undefined ? selector.namespaces.text === "" : selects(selector.namespaces, labels);
     });
   }
 }
