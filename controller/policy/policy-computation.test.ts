@@ -215,4 +215,33 @@ describe("one change of a namespace", () => {
     computation.deleteNamespace("y");
     expect(short(computation.take())).toEqual(gone);
   });
+
+  test("its labels are remembered while it has no pods", () => {
+    const computation = started();
+    computation.putNamespace({ name: "y", labels: { team: "a" } });
+    computation.putPolicy(policy("q", { ingress: [{ from: [{ namespaceSelector }] }] }));
+    computation.putPod(pod("y/c1", "client", { node: "n3", ip: "10.0.1.1" }));
+    computation.deletePod("y/c1");
+    computation.take();
+    computation.putPod(pod("y/c2", "client", { node: "n3", ip: "10.0.1.2" }));
+    expect(short(computation.take())).toEqual({ ...nothing, peers: [["updated", "", "+c2 10.0.1.2"]] });
+  });
+
+  test("groups of the same namespaces do not depend on each other", () => {
+    const computation = started();
+    computation.putPod(pod("y/c1", "client", { node: "n3", ip: "10.0.1.1" }));
+    computation.putNamespace({ name: "y", labels: { team: "a" } });
+    computation.putPolicy(policy("q", { ingress: [{ from: [{ namespaceSelector }] }] }));
+    computation.putPolicy(policy("r", { ingress: [{ from: [{ namespaceSelector, ...labelled("client") }] }] }));
+    computation.take();
+    // One of them goes, and the other still follows the namespace.
+    computation.deletePolicy("x/q");
+    computation.take();
+    computation.putNamespace({ name: "y", labels: { team: "b" } });
+    expect(short(computation.take())).toMatchObject({ peers: [["updated", "", "-c1 10.0.1.1"]] });
+    // A third one has nothing of what the namespace was.
+    computation.putPolicy(policy("s", { ingress: [{ from: [{ namespaceSelector, podSelector: {} }] }] }));
+    const [group] = computation.take().addressGroups;
+    expect([...(group?.group.members() ?? [])]).toEqual([]);
+  });
 });

@@ -6,7 +6,7 @@ import { NodeView } from "./node-view.ts";
 import { mayReach, type PlainEnd, type PlainPod } from "./oracle.ts";
 import { type DrawnCluster, type DrawnQuestion, drawCluster, drawQuestion, nodeNames } from "./random-cluster.ts";
 
-const questionsPerCluster = 250;
+const questionsPerCluster = 100;
 
 export interface Compared {
   readonly asked: number;

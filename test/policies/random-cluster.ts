@@ -18,6 +18,13 @@ export const nodeNames = ["n0", "n1", "n2"];
 const keys = ["app", "tier", "constructor"];
 const values = ["a", "b", ""];
 
+const frequentSelectors: readonly PlainSelector[] = [
+  {},
+  { matchLabels: { app: "a" } },
+  { matchExpressions: [{ key: "app", operator: "In", values: ["b", "a"] }] },
+  { matchExpressions: [{ key: "tier", operator: "DoesNotExist" }] },
+];
+
 /** Objects of the API drawn at random: valid ones, as the API server has them after it has filled in what was left out. */
 export class RandomObjects {
   readonly #random: Random;
@@ -127,7 +134,8 @@ export class RandomObjects {
   }
 
   selector(): PlainSelector {
-    if (this.chance(20)) return {};
+    // The same ones again and again, so that policies share groups, and groups their namespaces.
+    if (this.chance(50)) return this.one(frequentSelectors);
     return {
       ...(this.chance(50) ? { matchLabels: { [this.one(keys)]: this.one(values) } } : {}),
       ...(this.chance(60) ? { matchExpressions: this.list(2, () => this.#expression()) } : {}),

@@ -127,7 +127,7 @@ function expectSame(actual: unknown, expected: unknown): void {
 
 describe("the computation of policies", () => {
   test("whatever happens in whatever order, nodes that follow have what a computation from nothing gives", () => {
-    for (let run = 0; run < 8; run++) {
+    for (let run = 0; run < 12; run++) {
       const next = random(seed * 7919 + run);
       const draw = new RandomObjects(next);
       const shuffle = <T>(list: T[]): T[] =>
