@@ -14,7 +14,7 @@ const firstTests = 6;
 /** Folders with tests under test/ that run the product in their own process; those with executables see no mutant. */
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
   "controller/policy/": ["test/policies/compare.test.ts", "test/policies/random-events.test.ts"],
-  "shared/policy/": ["test/policies/compare.test.ts"],
+  "shared/policy/": ["test/policies/compare.test.ts", "test/policies/encodings.test.ts"],
   "shared/proto/": ["test/fuzz/corpus.test.ts"],
   "shared/rpc/": ["test/fuzz/corpus.test.ts"],
 };
