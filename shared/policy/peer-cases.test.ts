@@ -195,14 +195,14 @@ const cases: readonly PolicyCase[] = [
     denied: ["x/a -> x/c:80"],
   },
   {
-    name: "a pod without an address is a target, and no peer",
+    name: "a pod without an address is a target, and no peer; one without a node has no node's rights",
     policies: [
       ["x", ingress({ from: [ns("y")] })],
       ["z", egress()],
     ],
-    pods: { "y/b": { ips: [] }, "z/b": { ips: [] } },
-    allowed: ["y/a -> x/a:80"],
-    denied: ["y/b -> x/a:80", "z/b -> y/a:80"],
+    pods: { "y/b": { ips: [] }, "z/b": { ips: [] }, "x/c": { spec: { nodeName: null } } },
+    allowed: ["y/a -> x/a:80", "y/a -> x/c:80"],
+    denied: ["y/b -> x/a:80", "z/b -> y/a:80", "z/a -> x/c:80", "1.2.3.4 -> x/c:80"],
   },
   {
     name: "a peer of a kind that is not known is nobody",

@@ -32,6 +32,7 @@ describe("a label selector", () => {
       matchLabels: { "example.com/app": "web" },
       matchExpressions: [{ key: "toString", operator: "Exists" }],
     });
+    expect(readSelector({ matchLabels: { ["x".repeat(63)]: "y".repeat(63) } })?.requirements).toHaveLength(1);
     expect(both?.text).toBe("example.com/app=web,toString");
     expect(both && selects(both, { "example.com/app": "web" })).toBe(false);
     expect(both && selects(both, { "example.com/app": "web", toString: "" })).toBe(true);
@@ -128,6 +129,11 @@ describe("reading", () => {
     ["the node", { spec: { ...object.spec, nodeName: "n2" } }, false],
     ["the host's network", { spec: { ...object.spec, hostNetwork: true } }, false],
     ["a port", { spec: { nodeName: "n1", containers: [] } }, false],
+    [
+      "a port's protocol",
+      { spec: { nodeName: "n1", containers: [{ ports: [{ containerPort: 80, name: "web", protocol: "UDP" }] }] } },
+      false,
+    ],
     ["the end", { status: { ...object.status, phase: "Succeeded" } }, false],
     ["the second address", { status: { phase: "Running", podIPs: [{ ip: "10.0.0.1" }] } }, false],
   ])("sees of a pod's changes those that matter: %s", (_, changes, same) => {

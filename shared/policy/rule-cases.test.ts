@@ -120,6 +120,13 @@ const cases: readonly PolicyCase[] = [
     denied: ["z/a -> x/a:8080", "z/a -> x/b:80", "y/a -> z/b:80", "y/a -> x/a:80"],
   },
   {
+    name: "of ingress, it is the target's number, also for addresses that were written down",
+    policies: [["x", ingress({ from: [block("1.2.3.0/24")], ...ports({ port: "web" }) })]],
+    pods: { "x/b": webAt(8080) },
+    allowed: ["1.2.3.4 -> x/a:80", "1.2.3.4 -> x/b:8080"],
+    denied: ["1.2.3.4 -> x/b:80", "1.2.4.4 -> x/a:80"],
+  },
+  {
     name: "of egress, anybody's port has its name, but no address that was written down has one",
     policies: [
       ["x", egress(ports({ port: "web" }))],

@@ -74,7 +74,10 @@ export class RandomObjects {
       spec: {
         ...(isScheduled ? { nodeName: this.one(nodeNames) } : {}),
         ...(hostNetwork ? { hostNetwork } : {}),
-        containers: [{ ports: this.list(1, () => web) }, { ports: [...this.list(1, () => dns), { containerPort: 9 }] }],
+        containers: [
+          { ports: this.chance(80) ? [web] : [] },
+          { ports: [...this.list(1, () => dns), { containerPort: 9 }] },
+        ],
       },
       status: {
         phase: this.one(["Pending", "Running", "Running", "Running", "Running", "Succeeded", "Failed"]),
@@ -125,7 +128,7 @@ export class RandomObjects {
       case 0:
         return protocol;
       case 1:
-        return { ...protocol, port: this.one(["web", "dns", "nobodys"]) };
+        return this.chance(60) ? { port: "web" } : { ...protocol, port: this.one(["web", "dns", "nobodys"]) };
       case 2:
         return { ...protocol, port: this.one([53, 79, 80]), endPort: this.one([80, 81, 8080]) };
       default:
@@ -175,5 +178,9 @@ export function drawQuestion({ pods }: DrawnCluster, random: Random): DrawnQuest
     return { ip: objects.one(["1.2.3.4", "10.0.3.200", "2001:db8::1"]) };
   };
   const protocol = objects.one(["TCP", "TCP", "TCP", "UDP", "SCTP", "ICMP"]);
-  return { source: end(), destination: end(), traffic: { protocol, port: objects.one([53, 79, 80, 81, 8080]) } };
+  return {
+    source: end(),
+    destination: end(),
+    traffic: { protocol, port: objects.one([53, 79, 80, 80, 81, 8080, 8080]) },
+  };
 }
