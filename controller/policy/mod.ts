@@ -5,3 +5,4 @@
 export type { ComputedPeer, ComputedPolicy, ComputedRule } from "./computed-policy.ts";
 export { AddressGroup, AppliedToGroup } from "./groups.ts";
 export { type Changes, type NodeState, PolicyComputation } from "./policy-computation.ts";
+export { addressMember, groupMessage, patchMessage, policyMessage, targetMember } from "./wire-messages.ts";
