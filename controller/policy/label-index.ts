@@ -1,4 +1,4 @@
-import { type Labels, labelIn, type Selector, selects } from "../../shared/policy/mod.ts";
+import { type Labels, type Selector, selects } from "../../shared/policy/mod.ts";
 
 /**
  * Who matches whom, without comparing everything with everything. Nearly every selector asks one label for one value:
@@ -6,13 +6,14 @@ import { type Labels, labelIn, type Selector, selects } from "../../shared/polic
  */
 
 const noLabel = "";
-const labelText = (key: string, value: string): string => `${key}=${value}`;
+const labelText = (key: string, value = ""): string => `${key}=${value}`;
+const textsOf = (labels: Labels): string[] => Object.entries(labels).map(([key, value]) => labelText(key, value));
 
 /** A label that everything has that the selector selects; none where it asks for no single value. */
 function neededLabel({ requirements }: Selector): string {
   for (const requirement of requirements)
     if (requirement.t === "in" && requirement.values.length === 1)
-      return labelText(requirement.key, requirement.values[0] ?? "");
+      return labelText(requirement.key, requirement.values[0]);
   return noLabel;
 }
 
@@ -40,7 +41,7 @@ export class SelectorIndex<T> {
   /** All whose selector matches these labels. */
   *matching(labels: Labels): Generator<T> {
     yield* this.#of(noLabel, labels);
-    for (const key of Object.keys(labels)) yield* this.#of(labelText(key, labelIn(labels, key) ?? ""), labels);
+    for (const label of textsOf(labels)) yield* this.#of(label, labels);
   }
 
   *#of(label: string, labels: Labels): Generator<T> {
@@ -55,8 +56,7 @@ export class LabelIndex<T> {
 
   add(labels: Labels, item: T): void {
     this.#all.set(item, labels);
-    for (const key of Object.keys(labels)) {
-      const label = labelText(key, labelIn(labels, key) ?? "");
+    for (const label of textsOf(labels)) {
       const there = this.#byLabel.get(label);
       if (there === undefined) this.#byLabel.set(label, new Set([item]));
       else there.add(item);
@@ -67,8 +67,7 @@ export class LabelIndex<T> {
     const labels = this.#all.get(item);
     if (labels === undefined) return;
     this.#all.delete(item);
-    for (const key of Object.keys(labels)) {
-      const label = labelText(key, labelIn(labels, key) ?? "");
+    for (const label of textsOf(labels)) {
       const there = this.#byLabel.get(label);
       if (there?.delete(item) && there.size === 0) this.#byLabel.delete(label);
     }

@@ -181,6 +181,17 @@ describe("one change of a policy", () => {
     });
   });
 
+  test("one that comes and goes between two looks is no change, nor are its groups", () => {
+    expect(
+      changesBy((to) => {
+        to.putPolicy(policy("q", { ...labelled("other"), ingress: [{ from: [labelled("server")] }] }));
+        to.deletePolicy("x/q");
+        to.putPolicy(policy("p", { ingress: [{}] }));
+        to.putPolicy(policy("p", { ingress: [fromClients] }));
+      }),
+    ).toEqual(nothing);
+  });
+
   test("a second one with the same selectors shares their groups, until both are gone", () => {
     const computation = started();
     computation.putPolicy(policy("q", { ingress: [fromClients] }));

@@ -118,7 +118,7 @@ export class PolicyComputation {
     return changes;
   }
 
-  /** All that a node needs, as of the last look: whoever begins to follow it gets this, and then the changes. */
+  /** All that a node needs. Asked right after a look, it is what the changes of the next one go on from. */
   onNode(node: string): NodeState {
     const appliedToGroups = [...this.#index.groupsOn(node)]
       .flatMap((group) => this.#appliedTo.get(group) ?? [])

@@ -46,7 +46,6 @@ export class CountedNodes {
 
   /** Those at the last look. */
   before(): string[] {
-    if (!this.#isKnown) return [];
     const { entered, left } = this.change();
     const isNew = new Set(entered);
     return [...[...this].filter((node) => !isNew.has(node)), ...left];

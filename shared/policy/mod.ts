@@ -5,7 +5,6 @@
 export {
   type Cluster,
   type Endpoint,
-  type Exemption,
   evaluate,
   type Match,
   type Question,
@@ -16,8 +15,6 @@ export {
 export {
   everything,
   type Labels,
-  labelIn,
-  type Requirement,
   readSelector,
   type Selector,
   selects,
@@ -31,7 +28,6 @@ export {
   type Peer,
   type PodPeer,
   type Port,
-  type Protocol,
   type Rule,
   readPolicy,
 } from "./network-policy.ts";
