@@ -106,7 +106,7 @@ export async function callAgent<Req, Res>(
   request: Req,
   waitsMs: number,
 ): Promise<Res> {
-  const timeoutMs = Math.max(1, waitsMs);
+  const timeoutMs = Math.max(1, Math.ceil(waitsMs));
   const started = performance.now();
   const metadata = { ...traceOf(call.request.io.env), ...timesOf(started - call.startedMs, timeoutMs) };
   const response = await call.surroundings.ask(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });

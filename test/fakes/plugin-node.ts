@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { ownProcess } from "../../cni/surroundings.ts";
+import { surroundingsOf } from "../../cni/surroundings.ts";
 import { verbsIn } from "../../cni/verbs.ts";
 import { Allocator, parseIpamConfig } from "../../ipam/mod.ts";
 import { runPlugin } from "../../shared/cni/dispatch.ts";
@@ -49,8 +49,14 @@ export class PluginNode implements Disposable {
     present.agent = agent;
   }
 
-  /** One call of the plugin as the runtime makes it. */
-  async call(command: string, conf: object = {}, env: Readonly<Record<string, string>> = {}, end = ""): Promise<Ended> {
+  /** One call of the plugin as the runtime makes it; with `args` as the small program in front leaves it. */
+  async call(
+    command: string,
+    conf: object = {},
+    env: Readonly<Record<string, string>> = {},
+    end = "",
+    args: readonly string[] = [],
+  ): Promise<Ended> {
     const variables = {
       CNI_COMMAND: command,
       CNI_CONTAINERID: "c1",
@@ -65,7 +71,7 @@ export class PluginNode implements Disposable {
     const text = `${JSON.stringify({ dataDir: this.dataDir, ipam: this.own, ...whole })}${end}`;
     let out = "";
     const log: string[] = [];
-    const status = await runPlugin(verbsIn(ownProcess), {
+    const status = await runPlugin(verbsIn(surroundingsOf(args)), {
       env: variables,
       readStdin: async () => new TextEncoder().encode(text),
       writeResult: async (written) => {

@@ -64,9 +64,10 @@ async function runAll(mutants: readonly Mutant[]): Promise<number> {
   }
   const judged: Judged[] = [];
   for (const mutant of mutants) {
+    const { path, line, what } = mutant;
+    if (!graph.isAsRead(path)) throw new Error(`Cannot judge mutants: "${path}" has changed since they were drawn`);
     const one = await judge(mutant);
     judged.push(one);
-    const { path, line, what } = mutant;
     const times = `${one.seconds.toFixed(1)} s`;
     console.error(`${judged.length}/${mutants.length} ${one.fate.padEnd(9)} ${path}:${line} ${what} (${times})`);
   }

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { sources } from "../tidy/sources.ts";
 
 /** Tests that are run for a mutant before the others: those of its unit, and what imports it. */
@@ -50,6 +52,11 @@ export class ImportGraph {
       .filter((path) => path.startsWith(start) && isRun(path))
       .sort()
       .map((path) => ({ path, text: this.#texts.get(path) ?? "" }));
+  }
+
+  /** Whether the file is in the work tree as it was read here: a mutant's place is of that text. */
+  isAsRead(path: string): boolean {
+    return readFileSync(join(import.meta.dirname, "../..", path), "utf8") === this.#texts.get(path);
   }
 
   /** What a developer runs for a change of this file, nearest first. */

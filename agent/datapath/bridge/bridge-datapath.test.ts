@@ -179,6 +179,16 @@ describe("a pod", () => {
     expect(lines).toEqual([]);
   });
 
+  test("that the kernel does not let go is an error of its DEL", async () => {
+    await using dataPath = await started();
+    await dataPath.attach(requestFor("a", 10));
+    node().before = (action) => {
+      if (action === `change the interface "${hostOf("a").name}"`) throw new Refusal(Errno.EPERM);
+    };
+    expect(await failing(dataPath.detach(ownerOf("a")))).toMatch(/^102 Cannot detach "eth0" of sandbox "a": .*EPERM/);
+    node().before = () => undefined;
+  });
+
   test("of a network that the agent has not is refused with those that it has", async () => {
     await using dataPath = await started();
     const strange = requestFor("a", 10, { owner: ownerOf("a", "others") });

@@ -77,7 +77,7 @@ test.each([
   change();
   const changes = await cleanUp();
   expect(changes[2]).toMatch(/^bridge \| "br0" \| failed \| Cannot remove the bridge "br0": /);
-  expect(changes[2]).toContain(`${says}, wanted nothing on it that is not ours`);
+  expect(changes[2]).toContain(`${says}, which is not ours; `);
   expect(changes.slice(3).every((each) => each.endsWith("undone"))).toBe(true);
   expect(bridge().index).toBeGreaterThan(0);
 });

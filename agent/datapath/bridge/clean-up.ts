@@ -56,11 +56,12 @@ export async function cleanUpBridges(networks: readonly Leaving[], logger: Logge
 function removeBridge(socket: NetlinkSocket, name: string): boolean {
   const link = findLink(socket, { name });
   if (link === undefined) return false;
-  const strange = link.kind === "bridge" ? foreignOn(socket, link) : [`it is of kind "${link.kind ?? "hardware"}"`];
+  const strange =
+    link.kind === "bridge" ? foreignOn(socket, link) : [`it is of kind "${link.kind ?? "hardware"}", wanted a bridge`];
   if (strange.length > 0)
     throw new CniError(
       CniCode.interfaceFailure,
-      `Cannot remove the bridge "${name}": ${strange.join(", ")}, wanted nothing on it that is not ours; "ip link del ${name}" takes it away all the same`,
+      `Cannot remove the bridge "${name}": ${strange.join(", ")}; "ip link del ${name}" takes it away all the same`,
     );
   return unlessGone(Errno.ENODEV, () => socket.run(deleteLink(name, link.index)));
 }
@@ -70,8 +71,8 @@ function foreignOn(socket: NetlinkSocket, bridge: Link): readonly string[] {
   const ports = listAllLinks(socket).filter(({ master }) => master === bridge.index);
   const addresses = (addressesOn(socket, bridge.index) ?? []).filter(({ address }) => !isOurs(address));
   return [
-    ...ports.map((port) => `it has the port "${port.name}"`),
-    ...addresses.map(({ address }) => `it has the address ${formatCidr(address)}`),
+    ...ports.map((port) => `it has the port "${port.name}", which is not ours`),
+    ...addresses.map(({ address }) => `it has the address ${formatCidr(address)}, which is not ours`),
   ];
 }
 

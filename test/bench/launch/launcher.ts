@@ -42,7 +42,16 @@ export class Launcher {
     const launcher = new Launcher(join(scratch, "launch"));
     mkdirSync(launcher.#directory, { recursive: true });
     const source = join(import.meta.dirname, "launch.c");
-    await execa("musl-gcc", ["-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o", launcher.#program, source]);
+    await execa("/usr/bin/musl-gcc", [
+      "-O2",
+      "-static",
+      "-Wall",
+      "-Wextra",
+      "-Werror",
+      "-o",
+      launcher.#program,
+      source,
+    ]);
     return launcher;
   }
 

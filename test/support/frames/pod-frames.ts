@@ -70,6 +70,7 @@ export function forgedArp(pod: Party, victim: Party, gateway: Party): readonly F
     ],
     ["a reply from nowhere", says(pod.mac, pod.mac, "0.0.0.0", 2)],
     ["another operation (InARP)", ethernet(own, EtherType.arp, bytes(plain.subarray(0, 6), u16(8), plain.subarray(8)))],
+    ["another operation (RARP)", ethernet(own, EtherType.arp, bytes(plain.subarray(0, 6), u16(3), plain.subarray(8)))],
     ["for another kind of hardware", ethernet(own, EtherType.arp, bytes(u16(6), plain.subarray(2)))],
     ["cut short", ethernet(own, EtherType.arp, plain.subarray(0, 10))],
   ];
