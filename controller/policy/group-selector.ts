@@ -29,6 +29,6 @@ export function nameOf(text: string): string {
   const bytes = new Bun.CryptoHasher("sha1").update(namespaceBytes).update(text).digest();
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  const hex = bytes.toString("hex", 0, 16);
+  const hex = bytes.subarray(0, 16).toHex();
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }

@@ -151,7 +151,7 @@ function covers(cluster: Cluster, namespace: string, peer: Peer, other: Endpoint
 function fits({ protocol, port, endPort }: Port, traffic: Traffic, target: Pod | undefined): boolean {
   if (traffic.protocol !== protocol) return false;
   if (port === undefined) return true;
-  if (traffic.port === undefined) return false;
-  if (typeof port === "number") return traffic.port >= port && traffic.port <= (endPort ?? port);
-  return (target?.ports ?? []).some((of) => of.name === port && of.protocol === protocol && of.port === traffic.port);
+  const asked = traffic.port ?? -1;
+  if (typeof port === "number") return asked >= port && asked <= (endPort ?? port);
+  return (target?.ports ?? []).some((of) => of.name === port && of.protocol === protocol && of.port === asked);
 }

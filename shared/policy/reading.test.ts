@@ -104,7 +104,7 @@ describe("reading", () => {
       annotations: { "k8s.v1.cni.cncf.io/network-status": "[]" },
     },
     spec: { nodeName: "n1", containers: [{ ports: [{ containerPort: 80, name: "web" }, { containerPort: 81 }] }] },
-    status: { phase: "Running", podIPs: [{ ip: "10.0.0.1" }, { ip: "fd00::1" }, { ip: "no address" }] },
+    status: { phase: "Running", podIPs: [{ ip: "10.0.0.1" }, { ip: "fd00::1" }, { ip: "no address" }, {}] },
   };
   const podOf = (changes: ApiObject): NonNullable<ReturnType<typeof readPod>> => {
     const pod = readPod({ ...object, ...changes });
@@ -129,6 +129,11 @@ describe("reading", () => {
     ["the node", { spec: { ...object.spec, nodeName: "n2" } }, false],
     ["the host's network", { spec: { ...object.spec, hostNetwork: true } }, false],
     ["a port", { spec: { nodeName: "n1", containers: [] } }, false],
+    [
+      "a port's name",
+      { spec: { nodeName: "n1", containers: [{ ports: [{ containerPort: 80, name: "other" }] }] } },
+      false,
+    ],
     [
       "a port's protocol",
       { spec: { nodeName: "n1", containers: [{ ports: [{ containerPort: 80, name: "web", protocol: "UDP" }] }] } },
