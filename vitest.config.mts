@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 // processes, namespaces and clocks of this machine runs one file at a time.
 const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
 // Needs nothing of the machine but its processor.
-const fuzzing = ["test/{fuzz,mutants}/**/*.test.ts"];
+const fuzzing = ["test/{fuzz,mutants,policies}/**/*.test.ts"];
 
 // On a machine or in a directory of its own for each, with the product's deadlines: side by side, as those under Wine.
 const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
@@ -59,7 +59,7 @@ const config = defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["{cni,ipam,agent,shared,build,forward}/**/*.test.ts", ...fuzzing],
+          include: ["{cni,ipam,agent,controller,shared,build,forward}/**/*.test.ts", ...fuzzing],
           testTimeout: 30_000,
           hookTimeout: 60_000,
           expect,

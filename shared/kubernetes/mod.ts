@@ -13,5 +13,5 @@ export { InformerPool } from "./informer-pool.ts";
 export { kubeconfigAccess } from "./kubeconfig-access.ts";
 export { listPages } from "./list-pages.ts";
 export { type FieldTable, objectMeta } from "./protobuf.ts";
-export { type ApiObject, listIn, mapIn, type Resource, textIn } from "./resource.ts";
+export { type ApiObject, listIn, mapIn, mapsIn, type Resource, textIn } from "./resource.ts";
 export { type Change, objectKey } from "./store.ts";

@@ -75,6 +75,10 @@ export const listIn = (of: ApiObject, key: string): readonly unknown[] => {
   return Array.isArray(value) ? value : [];
 };
 
+/** A list of maps; entries of other types become empty maps, so that indexes stay. */
+export const mapsIn = (of: ApiObject, key: string): readonly ApiObject[] =>
+  listIn(of, key).map((entry) => (isMap(entry) ? entry : {}));
+
 export const textIn = (of: ApiObject, key: string): string | undefined => {
   const value = of[key];
   return typeof value === "string" && value !== "" ? value : undefined;

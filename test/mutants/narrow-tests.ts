@@ -15,12 +15,17 @@ const firstTests = 6;
 
 /** Folders with tests under test/ that run the product in their own process; those with executables see no mutant. */
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  "controller/policy/": ["test/policies/compare.test.ts", "test/policies/random-events.test.ts"],
+  "shared/policy/": ["test/policies/compare.test.ts", "test/policies/encodings.test.ts"],
   "shared/proto/": ["test/fuzz/corpus.test.ts"],
   "shared/rpc/": ["test/fuzz/corpus.test.ts"],
 };
 
 /** Where the product begins. What cannot be reached from here is a double of tests. */
-const entries = ["main.ts", "ipam/main.ts", "ipam/service/ipam-client.ts", "agent/protocols/hcn/hcn-worker.windows.ts"];
+const entries = [
+  ...["main.ts", "ipam/main.ts", "ipam/service/ipam-client.ts", "agent/protocols/hcn/hcn-worker.windows.ts"],
+  ...["controller/policy/mod.ts"],
+];
 
 /** Who imports whom in the repository, as it is in the work tree. */
 export class ImportGraph {

@@ -1,16 +1,8 @@
 import { readFileSync } from "node:fs";
 import { nodes } from "../../../agent/cluster/kubernetes/node-resource.ts";
-import {
-  ApiClient,
-  type ApiObject,
-  Informer,
-  listIn,
-  mapIn,
-  type Resource,
-  textIn,
-} from "../../../shared/kubernetes/mod.ts";
+import { ApiClient, Informer, type Resource } from "../../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
-import { podFields, policyFields } from "../../kubernetes/client/resources.ts";
+import { networkPolicies, pods } from "../../../shared/policy/mod.ts";
 
 /**
  * A program: follows one kind of the replayed server in an own process, and prints what that took as JSON.
@@ -19,29 +11,15 @@ import { podFields, policyFields } from "../../kubernetes/client/resources.ts";
  */
 const [server = "", ca = "", kind = "", encoding = "", objectsText = "0", eventsText = "0"] = process.argv.slice(2);
 
-/** What a controller of policies would keep. */
-const pods: Resource<object> = {
-  version: "v1",
-  plural: "pods",
-  fields: podFields,
-  project: (object) => ({
-    labels: mapIn(mapIn(object, "metadata"), "labels"),
-    node: textIn(mapIn(object, "spec"), "nodeName"),
-    phase: textIn(mapIn(object, "status"), "phase"),
-    ips: listIn(mapIn(object, "status"), "podIPs").map((ip) => (ip as ApiObject)["ip"]),
-  }),
+// Each change of the server is counted, also one that nobody asks for.
+const each = <T extends object>({ same: _, ...resource }: Resource<T>): Resource<object> => resource;
+const kinds: Readonly<Record<string, Resource<object>>> = {
+  pods: each(pods),
+  networkpolicies: each(networkPolicies),
+  nodes: each(nodes),
 };
-const policies: Resource<object> = {
-  group: "networking.k8s.io",
-  version: "v1",
-  plural: "networkpolicies",
-  fields: policyFields,
-  project: (object) => mapIn(object, "spec"),
-};
-const { same: _, ...eachNode } = nodes;
-const kinds: Readonly<Record<string, Resource<object>>> = { pods, networkpolicies: policies, nodes: eachNode };
 
-const { fields, ...json } = kinds[kind] ?? pods;
+const { fields, ...json } = kinds[kind] ?? each(pods);
 const resource = encoding === "json" || fields === undefined ? json : { ...json, fields };
 const access = {
   server,

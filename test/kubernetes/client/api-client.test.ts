@@ -19,12 +19,12 @@ import {
   serviceAccountAccess,
 } from "../../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../../shared/log.ts";
+import { namespaces, networkPolicies, pods } from "../../../shared/policy/mod.ts";
 import { HoldingProxy } from "../../registry/holding-proxy.ts";
 import { eventually } from "../../support/agent-process.ts";
 import { describeWith } from "../../support/requires.ts";
 import { scratchDir } from "../../support/scratch-dir.ts";
 import { ApiServer } from "../api-server.ts";
-import { podFields, policyFields } from "./resources.ts";
 
 const logger = createLogger("error", () => undefined);
 const times = { watchMs: 60_000, answerMs: 10_000, silenceMs: 60_000, retryFirstMs: 10, retryMostMs: 200 };
@@ -104,6 +104,14 @@ describeWith("the client of the API server, with a real one", ["linux", "kube-ap
       spec: {
         nodeName: "n1",
         hostNetwork: true,
+        initContainers: [
+          {
+            name: "s",
+            image: "i",
+            restartPolicy: "Always",
+            ports: [{ name: "proxy", containerPort: 81, protocol: "UDP" }],
+          },
+        ],
         containers: [{ name: "c", image: "i", livenessProbe: probe, ports: [{ name: "http", containerPort: 80 }] }],
       },
     });
@@ -132,10 +140,13 @@ describeWith("the client of the API server, with a real one", ["linux", "kube-ap
       status: { addresses, conditions, images: [{ names: ["i"] }] },
     });
     const kinds: readonly (readonly [Resource<ApiObject>, FieldTable])[] = [
-      [named("pods", podFields), podFields],
+      [named("pods", pods.fields), pods.fields ?? {}],
       [named("nodes", nodes.fields), nodes.fields ?? {}],
-      [named("namespaces", { 1: ["metadata", "message", objectMeta] }), { 1: ["metadata", "message", objectMeta] }],
-      [{ ...named("networkpolicies", policyFields), group: "networking.k8s.io" }, policyFields],
+      [named("namespaces", namespaces.fields), namespaces.fields ?? {}],
+      [
+        { ...named("networkpolicies", networkPolicies.fields), group: "networking.k8s.io" },
+        networkPolicies.fields ?? {},
+      ],
     ];
     for (const [kind, table] of kinds) {
       const { fields: _, ...json } = kind;

@@ -1,0 +1,8 @@
+/**
+ * What every node needs of the cluster's network policies: policies with the names of groups instead of selectors, groups
+ * with their members, and the nodes that each concerns.
+ */
+export type { ComputedPeer, ComputedPolicy, ComputedRule } from "./computed-policy.ts";
+export { AddressGroup, AppliedToGroup } from "./groups.ts";
+export { type Changes, type NodeState, PolicyComputation } from "./policy-computation.ts";
+export { addressMember, groupMessage, patchMessage, policyMessage, targetMember } from "./wire-messages.ts";
