@@ -4,11 +4,12 @@ import { PolicySet, RuleStore, readEvent } from "../../agent/policies/mod.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import type { Pod } from "../../shared/policy/mod.ts";
+import type { Told } from "../fakes/policy-events.ts";
 import { random } from "../support/random.ts";
 import { seed } from "../support/seed.ts";
 import { nodeNames, RandomObjects } from "./random-cluster.ts";
 import { happen, Objects } from "./random-events.ts";
-import { changesFor, computedPod, ownerOf, type Told, wholeState } from "./told-node.ts";
+import { changesFor, computedPod, ownerOf, wholeState } from "./told-node.ts";
 
 /** An agent's store that follows a controller, with the pods of its node. */
 class Follower {

@@ -17,13 +17,7 @@ import {
   NetworkPolicyMessage,
   type WatchEventType,
 } from "../../shared/proto/control-plane-messages.ts";
-
-/** One object of a controller's stream, in the bytes that it has there. */
-export interface Told {
-  readonly type: WatchEventType;
-  readonly kind: string;
-  readonly raw: Uint8Array;
-}
+import type { Told } from "../fakes/policy-events.ts";
 
 const metadata = { generateName: "", selfLink: "", resourceVersion: "", generation: 0, annotations: [] };
 const created = { seconds: 0, nanoseconds: 0 };
