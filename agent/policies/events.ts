@@ -45,8 +45,8 @@ export function readEvent(type: string, kind: string, raw: Uint8Array): PolicyEv
   if (!isGone && type !== "ADDED" && type !== "MODIFIED")
     throw new WireError(`Cannot read an event: it is "${type}" of a ${kind}`);
   if (kind === "NetworkPolicy") {
-    const policy = NetworkPolicyMessage.decode(raw);
-    return isGone ? { t: "policy gone", uid: nameOf(policy, kind) } : { t: "policy", policy: readPolicy(policy) };
+    if (!isGone) return { t: "policy", policy: readPolicy(raw) };
+    return { t: "policy gone", uid: nameOf(NetworkPolicyMessage.decode(raw), kind) };
   }
   if (kind === computedPodKind) {
     const { namespace, name, uid } = ComputedPod.decode(raw).metadata;

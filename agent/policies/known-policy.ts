@@ -1,9 +1,9 @@
 import { bitsOf, type Cidr, firstOf, formatCidr } from "../../shared/net/ip.ts";
 import type { BlockPeer, Direction, Port } from "../../shared/policy/mod.ts";
-import type { NetworkPolicyMessage } from "../../shared/proto/control-plane-messages.ts";
+import { readIp } from "../../shared/proto/control-plane-addresses.ts";
+import { NetworkPolicyMessage } from "../../shared/proto/control-plane-messages.ts";
 import { WireError } from "../../shared/proto/wire.ts";
 import type { PolicyName } from "../datapath/policies.ts";
-import { readIp } from "./members.ts";
 
 /** A NetworkPolicy as the controller computed it, read so that what is not understood opens nothing. */
 export interface KnownPolicy {
@@ -17,6 +17,8 @@ export interface KnownPolicy {
   readonly rules: readonly KnownRule[];
   /** Why it is not enforced, if so. Its targets stay isolated. */
   readonly refused?: string;
+  /** As it came, to be kept. */
+  readonly raw: Uint8Array;
 }
 
 export interface KnownRule {
@@ -39,7 +41,8 @@ type Service = RuleMessage["services"][number];
 class Refusal extends Error {}
 
 /** @throws {WireError} for what is no policy at all */
-export function readPolicy(message: NetworkPolicyMessage): KnownPolicy {
+export function readPolicy(raw: Uint8Array): KnownPolicy {
+  const message = NetworkPolicyMessage.decode(raw);
   const { metadata, sourceRef } = message;
   const uid = metadata.name;
   if (uid === "") throw new WireError("Cannot read a NetworkPolicy: it has no name");
@@ -49,6 +52,8 @@ export function readPolicy(message: NetworkPolicyMessage): KnownPolicy {
     generation: metadata.generation,
     appliedTo: [...new Set([...message.appliedToGroups, ...message.rules.flatMap((rule) => rule.appliedToGroups)])],
     directions: [...new Set(message.rules.map(directionOf))],
+    // A view would keep all that came with it.
+    raw: raw.slice(),
   };
   try {
     requireKubernetes(message);

@@ -1,7 +1,7 @@
-import { formatIp, type Ip, ipOf } from "../../shared/net/ip.ts";
+import { formatIp, type Ip } from "../../shared/net/ip.ts";
 import type { NamedPort } from "../../shared/policy/mod.ts";
+import { ipBytes, readIp } from "../../shared/proto/control-plane-addresses.ts";
 import type { GroupMember } from "../../shared/proto/control-plane-messages.ts";
-import { WireError } from "../../shared/proto/wire.ts";
 
 /** A pod of a group, as target or as peer. */
 export interface Member {
@@ -24,14 +24,8 @@ export const readMembers = (messages: readonly GroupMember[]): Member[] =>
     return [{ key: [podKey(pod), ...ips.map(formatIp)].join(" "), pod: podKey(pod), ips, ports }];
   });
 
-const mappedPrefix = 0xffffn;
-
-/** 4 bytes, or 16 of which the first 12 may say that it is an IPv4 address, as Go has them. @throws {WireError} */
-export function readIp(bytes: Uint8Array): Ip {
-  if (bytes.length !== 4 && bytes.length !== 16)
-    throw new WireError(`Cannot read an address: it has ${bytes.length} bytes, wanted 4 or 16`);
-  let value = 0n;
-  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
-  if (bytes.length === 4) return ipOf(4, value);
-  return value >> 32n === mappedPrefix ? ipOf(4, value & 0xffff_ffffn) : ipOf(6, value);
+/** As it was read. */
+export function memberMessage({ pod, ips, ports }: Member): GroupMember {
+  const slash = pod.indexOf("/");
+  return { pod: { namespace: pod.slice(0, slash), name: pod.slice(slash + 1) }, ips: ips.map(ipBytes), ports };
 }

@@ -66,13 +66,17 @@ export class RuleStore {
     this.#set.apply(event);
   }
 
+  podOf(owner: Owner): PodOf | undefined {
+    return this.#attachments.get(ownerKey(owner))?.pod;
+  }
+
   attach(owner: Owner, pod: PodOf): void {
     this.#attachments.set(ownerKey(owner), { owner, pod });
     this.#touch(pod);
   }
 
   detach(owner: Owner): void {
-    const pod = this.#attachments.get(ownerKey(owner))?.pod;
+    const pod = this.podOf(owner);
     this.#attachments.delete(ownerKey(owner));
     this.#assumed.delete(ownerKey(owner));
     if (pod !== undefined) this.#touch(pod);
@@ -80,7 +84,7 @@ export class RuleStore {
 
   /** Where the controller does not say which pods are computed: takes this one for computed. */
   assume(owner: Owner): void {
-    const pod = this.#attachments.get(ownerKey(owner))?.pod;
+    const pod = this.podOf(owner);
     if (pod === undefined) return;
     this.#assumed.add(ownerKey(owner));
     this.#touch(pod);

@@ -1,5 +1,7 @@
 import type { NodePolicies } from "../../agent/datapath/policies.ts";
-import { PolicySet, RuleStore, readEvent } from "../../agent/policies/mod.ts";
+import { readEvent } from "../../agent/policies/events.ts";
+import { PolicySet } from "../../agent/policies/policy-set.ts";
+import { RuleStore } from "../../agent/policies/rule-store.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
 import { type Ip, parseIp } from "../../shared/net/ip.ts";
 import { type Endpoint, evaluate, type NetworkPolicy, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
