@@ -57,12 +57,19 @@ export class ControllerWatch implements AsyncDisposable {
   readonly #ended = new AbortController();
   readonly #done: Promise<void>;
   readonly #problem: LogOnChange;
+  /** While the controller is followed. */
+  #client: ApiClient | undefined;
 
   constructor(options: ControllerWatchOptions) {
     this.#options = options;
     this.#times = options.times ?? usualWatchTimes;
     this.#problem = new LogOnChange(options.logger);
     this.#done = this.#run();
+  }
+
+  /** For requests to the controller that is followed, where one is. */
+  get client(): ApiClient | undefined {
+    return this.#client;
   }
 
   /** Why the controller is not followed now, if so. */
@@ -129,6 +136,7 @@ export class ControllerWatch implements AsyncDisposable {
         isStale ||= stale;
         incomplete--;
         if (incomplete > 0) return;
+        this.#client = client;
         isTaken = follower.complete(set, { tellsPods: resources.length === 1, isStale });
         this.#problem.clear();
       },
@@ -137,6 +145,7 @@ export class ControllerWatch implements AsyncDisposable {
     try {
       await Promise.race(watches);
     } finally {
+      this.#client = undefined;
       over.abort(new Error("another watch has ended"));
       await Promise.allSettled(watches);
     }
