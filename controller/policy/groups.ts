@@ -170,7 +170,8 @@ interface NodeMove {
   readonly left?: string | undefined;
 }
 
-type Target = Pod & { readonly node: string };
+/** A pod that policies may apply to: it has a node. */
+export type Target = Pod & { readonly node: string };
 
 export const isTarget = (pod: Pod | undefined): pod is Target =>
   pod !== undefined && isSubject(pod) && pod.node !== undefined;
