@@ -140,10 +140,14 @@ export class PolicyComputation {
       .filter(({ nodes }) => nodes.has(node));
     return {
       policies: appliedToGroups.flatMap(({ policies }) => [...policies]),
-      appliedToGroups: appliedToGroups.map((group) => ({ group, members: this.#targetsOn(node, group) })),
+      appliedToGroups: appliedToGroups.map((group) => ({ group, members: this.targetsOn(node, group) })),
       addressGroups: [...new Set(appliedToGroups.flatMap(({ addressGroups }) => [...addressGroups.keys()]))],
       pods: [...this.#index.podsOn(node)].filter(isTarget),
     };
+  }
+
+  targetsOn(node: string, { group }: AppliedToGroup): Pod[] {
+    return [...this.#index.podsOn(node, group)].filter(isTarget);
   }
 
   /** @param key `namespace/name` */
@@ -154,10 +158,6 @@ export class PolicyComputation {
   /** How much there is of what. */
   get size(): Readonly<Record<"pods" | "namespaces" | "groups" | "policies", number>> {
     return { ...this.#index.size, policies: this.#policies.size };
-  }
-
-  #targetsOn(node: string, { group }: AppliedToGroup): Pod[] {
-    return [...this.#index.podsOn(node, group)].filter(isTarget);
   }
 
   #moved(group: Group, before: Pod | undefined, after: Pod | undefined): void {
@@ -282,6 +282,5 @@ function changeOf(was: KnownPolicy | undefined, now: KnownPolicy | undefined): P
 }
 
 const targetOf = (pod: Pod | undefined): Target | undefined => (isTarget(pod) ? pod : undefined);
-
 
 const isChange = ({ entered, left }: NodesChange): boolean => entered.length + left.length > 0;
