@@ -1,16 +1,15 @@
 import type { Logger } from "../../shared/log.ts";
 import { traceOf } from "../../shared/reason.ts";
-import type { Reach, User, Wish } from "../access/user.ts";
+import { type Asker, type Reach, Refusal, statusOf, type User, type Wish } from "../access/mod.ts";
 import type { WatchedResource, Watches } from "../watches/mod.ts";
 import { acceptedEncoding, jsonType } from "./encoding.ts";
 import type { Exchange } from "./exchange.ts";
 import { isWatch, selectedNode, serveWatch } from "./node-watch.ts";
-import { Refusal, statusOf } from "./refusal.ts";
 
 /** Who may ask for what. */
 export interface Access {
   /** @throws {Refusal} 401 for nobody who is known, 503 where that cannot be asked */
-  userOf(exchange: Exchange): Promise<User>;
+  userOf(asker: Asker): Promise<User>;
   /** @throws {Refusal} 503 where that cannot be asked */
   isAllowed(user: User, wish: Wish): Promise<boolean>;
   reachOf(user: User): Reach;

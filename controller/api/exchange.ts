@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
+import { type Asker, Refusal } from "../access/mod.ts";
 import type { WatchOut } from "../watches/mod.ts";
-import { Refusal } from "./refusal.ts";
 
 /** Until the whole body of a request has come. */
 const bodyMs = 15_000;
 
 /** One request and its answer, over HTTP/1.1 or HTTP/2. */
-export class Exchange {
+export class Exchange implements Asker {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
@@ -28,6 +28,11 @@ export class Exchange {
     this.#response = response;
     this.#abort = abort;
     response.on("error", () => undefined);
+  }
+
+  /** The client's, in DER, where its chain, its dates and its purpose are in order. */
+  get certificate(): Uint8Array | undefined {
+    return this.socket.authorized ? this.socket.getPeerCertificate().raw : undefined;
   }
 
   /** @param name in lower case; several of it are joined by commas */

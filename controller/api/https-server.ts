@@ -31,8 +31,6 @@ export class HttpsServer implements AsyncDisposable {
   readonly #handle: (exchange: Exchange) => void;
   readonly #tls: ReturnType<typeof createTlsServer>;
   readonly #sockets = new Set<TLSSocket>();
-  /** Of connections without a request yet. */
-  readonly #silent = new WeakMap<TLSSocket, ReturnType<typeof setTimeout>>();
 
   private constructor(tls: ServerTls, handle: (exchange: Exchange) => void) {
     this.#handle = handle;
@@ -96,20 +94,29 @@ export class HttpsServer implements AsyncDisposable {
     await promise;
   }
 
-  #admit(socket: TLSSocket): void {
+  #admit(socket: Admitted): void {
     this.#sockets.add(socket);
     socket.on("error", () => undefined);
-    socket.once("close", () => this.#sockets.delete(socket));
     socket.setKeepAlive(true, keepAliveMs);
     const silent = setTimeout(() => socket.destroy(), firstRequestMs);
-    socket.once("close", () => clearTimeout(silent));
-    this.#silent.set(socket, silent);
+    socket[firstRequest] = () => clearTimeout(silent);
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      clearTimeout(silent);
+    });
   }
 
   #serve(exchange: Exchange): void {
-    clearTimeout(this.#silent.get(exchange.socket));
+    (exchange.socket as Admitted)[firstRequest]?.();
     this.#handle(exchange);
   }
+}
+
+/** A property, because HTTP/2 hands out stand-ins of its sockets. */
+const firstRequest = Symbol("firstRequest");
+
+interface Admitted extends TLSSocket {
+  [firstRequest]?: () => void;
 }
 
 const ALPNProtocols = ["h2", "http/1.1"];

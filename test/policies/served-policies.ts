@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import type { User } from "../../controller/access/user.ts";
-import { type Access, ControlPlaneApi, HttpsServer, Refusal } from "../../controller/api/mod.ts";
+import { Refusal, type User } from "../../controller/access/mod.ts";
+import { type Access, ControlPlaneApi, HttpsServer } from "../../controller/api/mod.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
 import { Watches } from "../../controller/watches/mod.ts";
 import { createLogger } from "../../shared/log.ts";
@@ -9,8 +9,8 @@ import { scratchDir } from "../support/scratch-dir.ts";
 
 /** Tokens say who they are: `node-n1` is the agent's of node "n1", `admin` an operator's, others nobody's. */
 const accessByToken: Access = {
-  async userOf(exchange) {
-    const token = /^Bearer (admin|node-\S+)$/.exec(exchange.header("authorization") ?? "")?.[1];
+  async userOf(asker) {
+    const token = /^Bearer (admin|node-\S+)$/.exec(asker.header("authorization") ?? "")?.[1];
     if (token === undefined) throw new Refusal(401, "nobody");
     return { name: token, uid: "", groups: [], extra: {} };
   },
