@@ -1,8 +1,9 @@
 import { ApiClient, type ClusterAccess as ClusterPlace } from "../shared/kubernetes/mod.ts";
 import type { Logger } from "../shared/log.ts";
+import type { Cluster } from "../shared/policy/mod.ts";
 import type { Running } from "../shared/server/daemon.ts";
 import { ClusterAccess } from "./access/mod.ts";
-import { ControlPlaneApi, HttpsServer, type ServerTls } from "./api/mod.ts";
+import { ControlPlaneApi, HttpsServer, PolicyReports, type ServedState, type ServerTls } from "./api/mod.ts";
 import {
   type CertificateSource,
   FollowedCertificates,
@@ -12,6 +13,7 @@ import {
   publish,
 } from "./certificates/mod.ts";
 import { FollowedObjects } from "./followed-objects.ts";
+import type { PolicyComputation } from "./policy/mod.ts";
 import { Watches } from "./watches/mod.ts";
 
 export interface ControllerOptions {
@@ -43,14 +45,14 @@ export class Controller implements Running {
         publish: (ca) => publish(client, options.publishedIn, ca),
       }),
     );
-    const now: { watches?: Watches; server?: HttpsServer } = {};
+    const now: { state?: ServedState; server?: HttpsServer } = {};
     const tls = (): ServerTls => {
       const { cert, key } = certificates.serving;
       const { clientCa, proxyCa } = objects.trust;
       return { cert, key, clientCas: [clientCa, proxyCa].filter((pem) => pem !== "") };
     };
     const replaceTls = (): void => now.server?.replaceTls(tls());
-    const objects = starting.use(new FollowedObjects(client, logger, () => now.watches?.changed(), replaceTls));
+    const objects = starting.use(new FollowedObjects(client, logger, () => now.state?.watches.changed(), replaceTls));
     const { computation } = objects;
     const access = new ClusterAccess({
       client,
@@ -58,7 +60,7 @@ export class Controller implements Running {
       trust: () => objects.trust,
       pod: (key) => computation.pod(key),
     });
-    const api = new ControlPlaneApi({ logger, access, watches: () => now.watches });
+    const api = new ControlPlaneApi({ logger, access, state: () => now.state });
     const server = starting.use(
       await HttpsServer.listen(options.listen, tls(), (exchange) => void api.serve(exchange)),
     );
@@ -66,13 +68,12 @@ export class Controller implements Running {
     certificates.onReplaced = replaceTls;
     void objects.complete.then(
       () => {
-        now.watches = new Watches(computation);
-        now.watches.publish();
+        now.state = servedState(computation, objects.cluster);
         logger.info("the policies are computed", computation.size);
       },
       () => undefined,
     );
-    starting.defer(() => now.watches?.end());
+    starting.defer(() => now.state?.watches.end());
     logger.info("ready", { listen: `${options.listen.host}:${server.port}` });
     return new Controller(server.port, starting.move());
   }
@@ -85,6 +86,14 @@ export class Controller implements Running {
   async stop(): Promise<void> {
     await this.#resources.disposeAsync();
   }
+}
+
+/** Of a computation that is complete. */
+export function servedState(computation: PolicyComputation, cluster: Cluster): ServedState {
+  const reports = new PolicyReports();
+  const watches = new Watches(computation, { published: (changes) => reports.follow(changes) });
+  watches.publish();
+  return { computation, watches, reports, cluster };
 }
 
 function sourceOf({ certificates, publishedIn }: ControllerOptions, client: ApiClient): CertificateSource {

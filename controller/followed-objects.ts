@@ -75,7 +75,8 @@ export class FollowedObjects implements AsyncDisposable {
   get cluster(): Cluster {
     return {
       namespaceLabels: (name) => this.#namespaces.objects.get(objectKey(name))?.labels,
-      policiesIn: (namespace) => [...this.#policies.objects.values()].filter((policy) => policy.namespace === namespace),
+      policiesIn: (namespace) =>
+        [...this.#policies.objects.values()].filter((policy) => policy.namespace === namespace),
     };
   }
 

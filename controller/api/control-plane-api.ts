@@ -1,10 +1,12 @@
 import type { Logger } from "../../shared/log.ts";
 import { traceOf } from "../../shared/reason.ts";
 import { type Asker, type Reach, Refusal, statusOf, type User, type Wish } from "../access/mod.ts";
-import type { WatchedResource, Watches } from "../watches/mod.ts";
-import { acceptedEncoding, jsonType } from "./encoding.ts";
+import { type ApiGroup, apiGroups, documents } from "./discovery.ts";
+import { jsonType } from "./encoding.ts";
 import type { Exchange } from "./exchange.ts";
-import { isWatch, selectedNode, serveWatch } from "./node-watch.ts";
+import { handlers } from "./handlers.ts";
+import { isWatch } from "./node-watch.ts";
+import type { ServedState } from "./served-state.ts";
 
 /** Who may ask for what. */
 export interface Access {
@@ -19,22 +21,11 @@ export interface ApiOptions {
   readonly logger: Logger;
   readonly access: Access;
   /** What is served now; absent before the first computation is complete. */
-  readonly watches: () => Watches | undefined;
+  readonly state: () => ServedState | undefined;
 }
 
 /** How long a client waits that asks before anything is computed. */
 const retryAfterS = 1;
-
-const antrea = { group: "controlplane.antrea.io", version: "v1beta2" };
-const own = { group: "controlplane.pipette.io", version: "v1" };
-
-/** `undefined`: the ordered watch. */
-const watched: Readonly<Record<string, { readonly of: typeof own; readonly resource: WatchedResource | undefined }>> = {
-  networkpolicies: { of: antrea, resource: "networkpolicies" },
-  addressgroups: { of: antrea, resource: "addressgroups" },
-  appliedtogroups: { of: antrea, resource: "appliedtogroups" },
-  nodepolicies: { of: own, resource: undefined },
-};
 
 /** The API that agents and operators ask. */
 export class ControlPlaneApi {
@@ -53,32 +44,38 @@ export class ControlPlaneApi {
   }
 
   async #route(exchange: Exchange): Promise<void> {
-    if (["/healthz", "/livez"].includes(exchange.path)) return exchange.answer(200, "text/plain", "ok");
-    if (exchange.path === "/readyz")
-      return exchange.answer(this.#options.watches() === undefined ? 503 : 200, "text/plain", "ok");
-    const [, group, version, plural = "", name] =
-      /^\/apis\/([^/]+)\/([^/]+)\/([^/]+)(?:\/([^/]+))?$/.exec(exchange.path) ?? [];
-    const found = watched[plural];
-    if (found === undefined || found.of.group !== group || found.of.version !== version || name !== undefined)
-      throw new Refusal(404, "the server could not find the requested resource");
-    await this.#watch(exchange, plural, found);
+    const { path, method } = exchange;
+    if (path === "/healthz" || path === "/livez") return exchange.answer(200, "text/plain", "ok");
+    if (path === "/readyz") {
+      const isReady = this.#options.state() !== undefined;
+      return exchange.answer(isReady ? 200 : 503, "text/plain", isReady ? "ok" : "the policies are not computed yet");
+    }
+    const document = documents.get(path);
+    if (document === undefined) return await this.#resource(exchange);
+    if (method !== "GET" && method !== "HEAD") throw new Refusal(405, "this can only be read");
+    const user = await this.#options.access.userOf(exchange);
+    await this.#allow(user, { t: "path", verb: "get", path });
+    return exchange.answer(200, jsonType, JSON.stringify(document));
   }
 
-  async #watch(exchange: Exchange, plural: string, { of, resource }: (typeof watched)[string]): Promise<void> {
+  async #resource(exchange: Exchange): Promise<void> {
+    const { of, plural, name, subresource } = placeOf(exchange.path);
+    const resource = subresource === undefined ? plural : `${plural}/${subresource}`;
+    const verb = verbOf(exchange, name !== "");
+    const handler = of === undefined ? undefined : handlers.get(`${of.group} ${resource} ${verb}`);
+    if (of === undefined || !of.resources.some((each) => each.name === resource))
+      throw new Refusal(404, "the server could not find the requested resource");
+    if (handler === undefined) throw new Refusal(405, `${resource} cannot be asked to ${verb}`);
     // Before anybody is asked who that is: nothing could be answered anyway.
-    const watches = this.#options.watches();
-    if (watches === undefined) throw new Refusal(503, "the policies are not computed yet", retryAfterS);
-    if (exchange.method !== "GET") throw new Refusal(405, "this can only be watched");
-    if (!isWatch(exchange.query)) throw new Refusal(405, "this can only be watched");
-    const node = selectedNode(exchange.query);
-    if (node === undefined) throw new Refusal(400, "wanted the field selector nodeName=NODE");
+    if (this.#options.state() === undefined) throw new Refusal(503, "the policies are not computed yet", retryAfterS);
     const { access } = this.#options;
     const user = await access.userOf(exchange);
-    await this.#allow(user, { t: "resource", verb: "watch", ...of, resource: plural });
-    const reach = access.reachOf(user);
-    if (reach.t === "nothing" || (reach.t === "node" && reach.node !== node))
-      throw new Refusal(403, `"${user.name}" may not follow node "${node}"`);
-    serveWatch(exchange, watches, { node, resource, encoding: acceptedEncoding(exchange) });
+    const { group, version } = of;
+    const named = { ...(name === "" ? {} : { name }), ...(subresource === undefined ? {} : { subresource }) };
+    await this.#allow(user, { t: "resource", verb, group, version, resource: plural, ...named });
+    const state = this.#options.state();
+    if (state === undefined) throw new Refusal(503, "the policies are not computed yet", retryAfterS);
+    await handler({ exchange, state, reach: access.reachOf(user), name });
   }
 
   async #allow(user: User, wish: Wish): Promise<void> {
@@ -93,4 +90,24 @@ export class ControlPlaneApi {
     const more: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
     exchange.answer(refusal.status, jsonType, `${JSON.stringify(statusOf(refusal))}\n`, more);
   }
+}
+
+/** A name of an object: a uid. */
+const place = /^\/apis\/([^/]+)\/([^/]+)\/([a-z]+)(?:\/([-a-zA-Z0-9.]{1,253})(?:\/([a-z]+))?)?$/;
+
+function placeOf(path: string): {
+  of: ApiGroup | undefined;
+  plural: string;
+  name: string;
+  subresource: string | undefined;
+} {
+  const [, group, version, plural = "", name = "", subresource] = place.exec(path) ?? [];
+  return { of: apiGroups.find((each) => each.group === group && each.version === version), plural, name, subresource };
+}
+
+function verbOf({ method, query }: Exchange, hasName: boolean): string {
+  if (method === "POST") return "create";
+  if (method !== "GET") return method.toLowerCase();
+  if (isWatch(query)) return "watch";
+  return hasName ? "get" : "list";
 }

@@ -5,6 +5,8 @@ import type { Exchange } from "./exchange.ts";
 export const protobufType = "application/vnd.kubernetes.protobuf";
 export const jsonType = "application/json";
 
+export const contentTypes: Readonly<Record<Encoding, string>> = { json: jsonType, protobuf: protobufType };
+
 /** The first of what a client takes that there is. */
 export function acceptedEncoding(exchange: Exchange): Encoding {
   const accept = exchange.header("accept") ?? "*/*";

@@ -146,6 +146,16 @@ export class PolicyComputation {
     };
   }
 
+  /** All that any node needs: as for one node, with the members of all. */
+  everywhere(): NodeState {
+    return {
+      policies: [...this.#policies.values()].map(({ computed }) => computed),
+      appliedToGroups: [...this.#appliedTo.values()].map((group) => ({ group, members: [...group.members()] })),
+      addressGroups: [...this.#addresses.values()],
+      pods: [],
+    };
+  }
+
   targetsOn(node: string, { group }: AppliedToGroup): Pod[] {
     return [...this.#index.podsOn(node, group)].filter(isTarget);
   }

@@ -1,10 +1,17 @@
 import { NetworkPolicyMessage, type ObjectMeta, staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
-import type { PolicyComputation } from "../policy/mod.ts";
+import type { Changes, PolicyComputation } from "../policy/mod.ts";
 import { AddedEvents } from "./added-events.ts";
 import { addressGroupKind, appliedToGroupKind, networkPolicyKind } from "./api-kind.ts";
 import { EventCollection, wholeState } from "./node-events.ts";
 import { Watch, type WatchOptions, type WatchOut } from "./watch.ts";
 import { emptyMetadata, WatchEvent, type WatchedResource } from "./watch-event.ts";
+
+export interface WatchesOptions {
+  /** The computation is one of what an earlier process knew. */
+  readonly isStale?: boolean;
+  /** Told of all changes, before those who watch. */
+  readonly published?: (changes: Changes) => void;
+}
 
 /** client-go's informers take only this for the end of the initial set, where they have asked for one. */
 const initialEventsEnd = "k8s.io/initial-events-end";
@@ -27,17 +34,16 @@ const bookmarks: Readonly<Record<WatchedResource, (metadata: ObjectMeta) => Watc
  */
 export class Watches {
   readonly #computation: PolicyComputation;
-  readonly #isStale: boolean;
+  readonly #options: WatchesOptions;
   readonly #added = new AddedEvents();
   readonly #byNode = new Map<string, Set<Watch>>();
   #publishing: ReturnType<typeof setImmediate> | undefined;
   /** Counts the changes, as the version that answers carry. */
   #version = 1;
 
-  /** @param isStale the computation is one of what an earlier process knew */
-  constructor(computation: PolicyComputation, isStale = false) {
+  constructor(computation: PolicyComputation, options: WatchesOptions = {}) {
     this.#computation = computation;
-    this.#isStale = isStale;
+    this.#options = options;
   }
 
   get version(): string {
@@ -70,6 +76,7 @@ export class Watches {
     this.#publishing = undefined;
     const changes = this.#computation.take();
     this.#added.forget(changes);
+    this.#options.published?.(changes);
     const collection = new EventCollection(this.#computation, this.#added, (node) => this.#byNode.has(node));
     const events = collection.collect(changes);
     if (events.size > 0) this.#version++;
@@ -85,7 +92,7 @@ export class Watches {
   /** An empty object that ends the initial set. */
   #bookmark({ resource = "networkpolicies", isWatchList }: WatchOptions): WatchEvent {
     const annotations = [
-      ...(this.#isStale ? [{ key: staleAnnotation, value: "true" }] : []),
+      ...(this.#options.isStale ? [{ key: staleAnnotation, value: "true" }] : []),
       ...(isWatchList ? [{ key: initialEventsEnd, value: "true" }] : []),
     ];
     const metadata = { ...emptyMetadata, resourceVersion: this.version, annotations };

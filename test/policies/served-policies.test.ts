@@ -50,5 +50,5 @@ test("whatever happens, a node that follows the ordered watch has what was compu
     expect(following.view.bookmark).toEqual({});
     await following[Symbol.asyncDispose]();
   }
-  await eventually(() => served.watches?.count === 0, "the end of all watches");
+  await eventually(() => served.state?.watches.count === 0, "the end of all watches");
 });

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { Refusal, type User } from "../../controller/access/mod.ts";
-import { type Access, ControlPlaneApi, HttpsServer } from "../../controller/api/mod.ts";
+import { type Access, ControlPlaneApi, HttpsServer, type ServedState } from "../../controller/api/mod.ts";
+import { servedState } from "../../controller/controller.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
-import { Watches } from "../../controller/watches/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { Certificates } from "../registry/certificates.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
@@ -26,7 +26,10 @@ const accessByToken: Access = {
 export class ServedPolicies implements AsyncDisposable {
   readonly computation = new PolicyComputation();
   /** Absent: not computed yet. */
-  watches: Watches | undefined = new Watches(this.computation);
+  state: ServedState | undefined = servedState(this.computation, {
+    namespaceLabels: () => undefined,
+    policiesIn: () => [],
+  });
   readonly #certificates: Certificates;
   readonly #resources: AsyncDisposableStack;
   readonly #server: HttpsServer;
@@ -48,7 +51,7 @@ export class ServedPolicies implements AsyncDisposable {
     served.api = new ControlPlaneApi({
       logger: createLogger("warn", (line) => console.error(line)),
       access: accessByToken,
-      watches: () => made.watches,
+      state: () => made.state,
     });
     return made;
   }
@@ -77,11 +80,11 @@ export class ServedPolicies implements AsyncDisposable {
   }
 
   changed(): void {
-    this.watches?.changed();
+    this.state?.watches.changed();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.watches?.end();
+    this.state?.watches.end();
     await this.#resources.disposeAsync();
   }
 }
