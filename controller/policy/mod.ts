@@ -5,4 +5,14 @@
 export type { ComputedPeer, ComputedPolicy, ComputedRule } from "./computed-policy.ts";
 export { AddressGroup, AppliedToGroup } from "./groups.ts";
 export { type Changes, type NodeState, PolicyComputation } from "./policy-computation.ts";
-export { addressMember, groupMessage, patchMessage, policyMessage, targetMember } from "./wire-messages.ts";
+export type { MembersChange } from "./since-last-look.ts";
+export {
+  addressMember,
+  groupMessage,
+  metadataOf,
+  patchMessage,
+  podMessage,
+  policyMessage,
+  policyReference,
+  targetMember,
+} from "./wire-messages.ts";

@@ -128,7 +128,7 @@ const Rule = message({
   logLabel: writtenText(11),
 });
 
-const PolicyReference = message({
+export const PolicyReference = message({
   type: writtenText(1),
   namespace: writtenText(2),
   name: writtenText(3),
@@ -161,11 +161,16 @@ const Envelope = message({
 });
 
 const magic = [0x6b, 0x38, 0x73, 0x00];
-const apiVersion = "controlplane.antrea.io/v1beta2";
+
+/** Groups and versions of the API: Antrea's own, and what only our controllers serve. */
+export const antreaVersion = "controlplane.antrea.io/v1beta2";
+export const pipetteVersion = "controlplane.pipette.io/v1";
+
+export const apiVersionOf = (kind: string): string => (kind === computedPodKind ? pipetteVersion : antreaVersion);
 
 /** An object of this API by itself, as answers and events have it. */
 export function encodeObject(kind: string, raw: Uint8Array): Uint8Array {
-  const typeMeta = { apiVersion, kind };
+  const typeMeta = { apiVersion: apiVersionOf(kind), kind };
   const envelope = Envelope.encode({ typeMeta, raw, contentEncoding: "", contentType: "" });
   const object = new Uint8Array(magic.length + envelope.length);
   object.set(magic);
@@ -178,6 +183,7 @@ export function decodeObject(object: Uint8Array): { readonly kind: string; reado
   if (magic.some((byte, i) => object[i] !== byte))
     throw new WireError("Cannot read an object: it does not begin as one of Kubernetes");
   const { typeMeta, raw } = Envelope.decode(object.subarray(magic.length));
+  const apiVersion = apiVersionOf(typeMeta.kind);
   if (typeMeta.apiVersion !== apiVersion)
     throw new WireError(`Cannot read an object: it is of "${typeMeta.apiVersion}", wanted "${apiVersion}"`);
   // Every object has at least metadata.
@@ -199,6 +205,17 @@ export function encodeWatchFrame(type: WatchEventType, object: Uint8Array): Uint
   frame.set(event, lengthBytes);
   return frame;
 }
+
+/**
+ * A pod of the node that the computation knows: all policies and groups that it takes part in came before it on the
+ * same watch. Nothing but its namespace, name and uid.
+ */
+export const ComputedPod = message({ metadata: writtenMessage(1, ObjectMeta) });
+export type ComputedPod = MessageOf<typeof ComputedPod>;
+export const computedPodKind = "ComputedPod";
+
+/** Of the bookmark that ends the initial set: "true" where it is what an earlier process of the controller had computed. */
+export const staleAnnotation = "controlplane.pipette.io/stale";
 
 /** How far nodes enforce a policy; its name is the policy's uid. */
 export const NetworkPolicyStatus = message({ metadata: writtenMessage(1, ObjectMeta), nodes: repeated(2, NodeStatus) });

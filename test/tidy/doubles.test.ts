@@ -14,6 +14,7 @@ const entries = [
   "agent/protocols/hcn/hcn-worker.windows.ts",
   // Until the controller is started by a command.
   "controller/policy/mod.ts",
+  "controller/api/mod.ts",
 ];
 
 /** Of test/support what helps with any test at all; the rest there is for executables and machines. */

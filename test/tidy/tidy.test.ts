@@ -107,6 +107,7 @@ const bans: readonly Ban[] = [
     // Loaded by await import() only.
     except: [
       "shared/os/log-file.ts",
+      "shared/os/atomic-file.ts",
       "shared/os/plain-file.ts",
       "shared/os/directory.windows.ts",
       ...hostLocal,
