@@ -15,10 +15,12 @@ import { version } from "../shared/version.ts";
 import type { Joined } from "./cluster/join.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
+import { nameOf } from "./config/nodes-config.ts";
 import { sweepLeftBehind } from "./conflist/left-behind.ts";
 import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
 import { Joining } from "./joining.ts";
+import type { NodePolicies } from "./policies/mod.ts";
 import {
   Janitor,
   knowsEveryOwner,
@@ -237,7 +239,7 @@ export class Agent {
     const config = joined?.config ?? this.#context.config;
     if (joined !== undefined) this.#resources.use(joined.membership);
     const known = new Set(config.networks.map(({ name }) => name).filter((name) => knowsEveryOwner(allocator, name)));
-    const dataPath = this.#dependencies.createDataPath({
+    const made = this.#dependencies.createDataPath({
       config,
       ...(joined === undefined ? {} : { cluster: joined.membership }),
       podOf: (owner) => allocator.find(owner)[0]?.pod,
@@ -246,9 +248,20 @@ export class Agent {
       leasedTo: (owner) => (known.has(owner.network) ? allocator.uncooled(owner).map(({ address }) => address.ip) : []),
       needsCleanup: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
-    this.#resources.use(dataPath);
+    this.#resources.use(made);
+    const { dataPath, policies } = await this.#policed(made, config);
     this.#context.complete(config, dataPath);
+    // Nothing opens before what is known of policies is in force.
+    const leases = allocator.list();
+    await policies?.prepare(leases.map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
     await dataPath.start();
+    if (policies !== undefined) {
+      const standing = (await dataPath.list()).map(({ owner }) => owner);
+      await policies.begin(
+        standing,
+        leases.map(({ owner }) => owner),
+      );
+    }
     await takeNetworksOver(this.#context);
     await reconcile(this.#context);
     if (this.#state.t === "stopping") return;
@@ -260,6 +273,29 @@ export class Agent {
     if (watch !== undefined) this.#resources.use(watch);
     await this.#runtimeFile.write(config);
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
+  }
+
+  /** The data path, with its pods closed until their policies are in force where there are to be policies. @throws {CniError} code 7 */
+  async #policed(dataPath: DataPath, config: AgentConfig): Promise<{ dataPath: DataPath; policies?: NodePolicies }> {
+    if (config.policies === undefined) return { dataPath };
+    const { policies: enforcement } = dataPath;
+    if (enforcement === undefined)
+      throw new CniError(
+        CniCode.invalidConfig,
+        `Cannot enforce network policies: the data path "${config.dataPath}" does not, wanted no section "policies"`,
+      );
+    // Loaded where it is needed: it holds the client of an API server.
+    const { controllerAccess, NodePolicies, policed } = await import("./policies/mod.ts");
+    const policies = new NodePolicies({
+      node: config.nodes?.name ?? nameOf({}),
+      dataDir: config.dataDir,
+      waitMs: config.policies.waitMs,
+      enforcement,
+      connect: controllerAccess(config.policies, process.env),
+      logger: this.#context.logger,
+    });
+    this.#resources.use(policies);
+    return { dataPath: policed(dataPath, policies), policies };
   }
 
   #notReady(): string | undefined {

@@ -16,7 +16,18 @@ const below: Readonly<Record<string, readonly string[]>> = {
 
 /** The rooms of the agent, each of which may import from those before it. Files beside them are the agent itself. */
 const agentRooms = [
-  ...["platform", "protocols", "config", "conflist", "cluster", "datapath", "reconcile", "attach", "server"],
+  ...[
+    "platform",
+    "protocols",
+    "config",
+    "conflist",
+    "cluster",
+    "datapath",
+    "policies",
+    "reconcile",
+    "attach",
+    "server",
+  ],
   ...["", "commands"],
 ];
 
