@@ -119,6 +119,11 @@ export class ServiceNode implements AsyncDisposable {
     await this.vswitch.run("ovs-appctl", "-t", this.vswitch.control, "revalidator/purge");
   }
 
+  get program(): OpenFlowProgram {
+    if (this.#agent === undefined) throw new Error("No agent runs");
+    return this.#agent.program;
+  }
+
   pod(number: number): TestPod {
     const pod = this.pods[number];
     if (pod === undefined) throw new Error(`There is no pod ${number}`);

@@ -12,6 +12,7 @@ import type { RefusedRoute } from "../routes.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { HostNetwork, PodPort } from "./overlay-node.ts";
 import { OvsNode } from "./ovs-node.ts";
+import { OvsPolicies } from "./policies/ovs-policies.ts";
 
 let database: DatabaseInMemory;
 let flows: SwitchInMemory;
@@ -71,6 +72,7 @@ const open = (changes: Partial<OvsNodeOptions> = {}): OvsNode =>
     nodeAddresses: [cidr("192.168.1.2/24")],
     mtu: 1400,
     host,
+    policies: new OvsPolicies(flows.management),
     ...changes,
   });
 async function started(changes: Partial<OvsNodeOptions> = {}): Promise<OvsNode> {
