@@ -23,7 +23,6 @@ describeWith("network policies on kernel bridges", ["linux", "root", "nft"], () 
 
   beforeAll(async () => {
     sandbox = stack.use(await NetworkSandbox.enter("pt-np-"));
-    await sandbox.node("sysctl -q -e -w net.bridge.bridge-nf-call-iptables=0 net.bridge.bridge-nf-call-ip6tables=0");
     const { nodes } = stack.use(await BridgeNodes.start(sandbox, ["n1"]));
     pods = stack.use(new ProbedPods(nodes));
     for (const pod of all) await pods.attach(sandbox, pod);

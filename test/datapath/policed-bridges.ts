@@ -5,7 +5,10 @@ import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { NetworkSandbox } from "../support/network-sandbox.ts";
 import { bridgeName, cidr, loggerInto } from "./bridge-fixture.ts";
 
-/** Nodes with kernel bridges, on one link: the first is the sandbox's own, the second is behind it. */
+/**
+ * Nodes with kernel bridges, on one link: the first is the sandbox's own, the second is behind it. Only on the second do
+ * frames in a bridge pass the node's own packet rules (`br_netfilter`), where this kernel has that.
+ */
 export class BridgeNodes implements AsyncDisposable {
   readonly nodes: PolicedNode[] = [];
   /** What data paths logged at `warn` or above. */
@@ -47,7 +50,10 @@ export class BridgeNodes implements AsyncDisposable {
 
   async #add(sandbox: NetworkSandbox, name: string, number: number, within: PolicedNode["within"]): Promise<void> {
     const subnets = [cidr(`10.${number}.0.0/24`), cidr(`fd${number}::/64`)];
+    const filtered = this.nodes.length;
     const dataPath = await within(async (): Promise<DataPath> => {
+      for (const tables of ["iptables", "ip6tables"])
+        await sandbox.node(`sysctl -q -e -w net.bridge.bridge-nf-call-${tables}=${filtered}`);
       const network = { name: "pods", subnets, bridge: bridgeName, hairpin: true, masquerade: false };
       const made = createBridgeDataPath({
         networks: [network],

@@ -51,7 +51,7 @@ const numbers = { TCP: 6, UDP: 17, SCTP: 132 } as const;
 const arrivalMs = 5_000;
 const lookEveryMs = 10;
 /** In which what must not arrive would have arrived, once all else has. */
-const strayMs = 30;
+const strayMs = 15;
 const firstSourcePort = 20_000;
 
 export const podKey = ({ namespace, name }: Pick<Pod, "namespace" | "name">): string => `${namespace}/${name}`;

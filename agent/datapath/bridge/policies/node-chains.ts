@@ -197,26 +197,21 @@ export function bridgeChains({ name: bridge, mac }: PolicedBridge, closed: Close
   const rule = rulesOf(table);
   const toAnother = [...is(groupBit, 0), ...compare(destinationMac, "neq", mac)];
   const [route, stay] = ["policies-route", "policies-stay"];
+  const fromPods = among(sets.ports.name, inputInterface);
+  const routed4 = [...is(etherType, Ether.ipv4), ...fromPods];
+  const routed6 = [...is(etherType, Ether.ipv6), ...isNot(linkLocal6, 0xfe80), ...fromPods];
   const discovery = [...is(nextHeader, Upper.icmp6), ...isBetween(icmp6.type, 130, 137)];
   const routing = [
-    rule(route, "IPv4 between pods", [
-      ...is(etherType, Ether.ipv4),
-      ...toAnother,
-      ...among(sets.ports.name, inputInterface),
-      ...sendToNode(mac),
-    ]),
+    rule(route, "IPv4 between pods", [...routed4, ...toAnother, ...sendToNode(mac)]),
     rule(route, "neighbour discovery", [...is(etherType, Ether.ipv6), ...discovery, accept]),
-    rule(route, "IPv6 between pods", [
-      ...is(etherType, Ether.ipv6),
-      ...toAnother,
-      ...isNot(linkLocal6, 0xfe80),
-      ...among(sets.ports.name, inputInterface),
-      ...sendToNode(mac),
-    ]),
+    rule(route, "IPv6 between pods", [...routed6, ...toAnother, ...sendToNode(mac)]),
   ];
   const staying = [
     rule(stay, "ARP", [...is(etherType, Ether.arp), accept]),
     ...neighbours.map((messages) => rule(stay, "neighbours", [...is(etherType, Ether.ipv6), ...messages, accept])),
+    // `br_netfilter` sends packets for services on by itself, and has them judged by the node's rules before.
+    rule(stay, "IPv4 for services", [...routed4, ...is(groupBit, 0), accept]),
+    rule(stay, "IPv6 for services", [...routed6, ...is(groupBit, 0), accept]),
     rule(stay, "from isolated pods", [...among(closed.from.name, inputInterface), counter, drop]),
     rule(stay, "to isolated pods", [...among(closed.to.name, outputInterface), counter, drop]),
   ];
