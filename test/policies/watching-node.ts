@@ -152,8 +152,8 @@ export class WatchingNode implements AsyncDisposable {
   failure: unknown;
   isOver = false;
 
-  constructor(server: string, ca: string, node: string, path = orderedPath(node)) {
-    this.#client = clientOf(server, ca, `node-${node}`);
+  constructor(server: string, ca: string, node: string, path = orderedPath(node), token = `node-${node}`) {
+    this.#client = clientOf(server, ca, token);
     this.#reading = this.#follow(path);
   }
 
