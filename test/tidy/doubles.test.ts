@@ -12,9 +12,6 @@ const entries = [
   "ipam/service/ipam-client.ts",
   // A thread, started by its path.
   "agent/protocols/hcn/hcn-worker.windows.ts",
-  // Until the controller is started by a command.
-  "controller/policy/mod.ts",
-  "controller/api/mod.ts",
 ];
 
 /** Of test/support what helps with any test at all; the rest there is for executables and machines. */
