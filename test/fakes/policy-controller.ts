@@ -1,5 +1,6 @@
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { bookmark, frameOf, type Told } from "./policy-events.ts";
 
 const streamPath = "/apis/controlplane.pipette.io/v1/nodepolicies";
@@ -12,7 +13,10 @@ const antreaKinds: Readonly<Record<string, string>> = {
 
 /** For unit tests: a controller that tells watches what it is told to. */
 export class PolicyControllerDouble implements AsyncDisposable {
-  readonly #server = createServer((request, response) => this.#answer(request.url ?? "", response));
+  readonly #server = createServer((request, response) => {
+    if (request.method === "POST") void this.#take(request, response);
+    else this.#answer(request.url ?? "", response);
+  });
   readonly #listening = new Promise<void>((resolve) => void this.#server.listen(0, "127.0.0.1", resolve));
   readonly #watches = new Map<ServerResponse, string | undefined>();
   /** What a watch hears first, before the bookmark. */
@@ -25,6 +29,8 @@ export class PolicyControllerDouble implements AsyncDisposable {
   /** Ends the initial set where it is `false`: nothing comes afterwards. */
   isComplete = true;
   readonly asked: string[] = [];
+  /** What nodes have reported, by the path, with the newest report last. */
+  readonly reports: { readonly path: string; readonly body: Record<string, unknown> }[] = [];
 
   static async start(): Promise<PolicyControllerDouble> {
     const controller = new PolicyControllerDouble();
@@ -60,6 +66,12 @@ export class PolicyControllerDouble implements AsyncDisposable {
     this.endWatches();
     this.#server.closeAllConnections();
     await new Promise<void>((resolve) => void this.#server.close(() => resolve()));
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = JSON.parse(await text(request)) as Record<string, unknown>;
+    this.reports.push({ path: (request.url ?? "").slice(antreaPath.length), body });
+    response.writeHead(201, { "content-type": "application/json" }).end("{}");
   }
 
   #answer(url: string, response: ServerResponse): void {
