@@ -7,7 +7,7 @@ import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { Conversation } from "./lab/conversation.ts";
 import { call, DatagramClient, NamedServer } from "./named-server.ts";
-import { gatewayAddress, outside, ServiceNode } from "./service-node.ts";
+import { gatewayAddress, outside, ServiceNode, type TestPod } from "./service-node.ts";
 
 const ip = (text: string) => parseIp(text)!;
 const policy = { namespace: "default", name: "p", uid: "u" };
@@ -168,6 +168,38 @@ describeWith("packets of pods with policies", ["root", "openvswitch", "nft"], ()
       await leaving.goesOn();
     });
 
+    test.each(["egress", "ingress"] as const)(
+      "who asks once for a stream has it as long as a rule allows it: %s",
+      async (end) => {
+        // Of its own in each test: a second after a service has gone, its connections are forgotten.
+        const host = end === "egress" ? 11 : 12;
+        const clusterIp = { 4: `10.96.0.${host}`, 6: `fd00:96::${host}` }[family];
+        const endpoint = { ip: ip(to(1)), port: talk, weight: 100 };
+        const service = {
+          key: `stream:${end}:${family}`,
+          clusterIp: ip(clusterIp),
+          protocol: "udp",
+          port: 53,
+        } as const;
+        await node.serve({ ...service, endpoints: [endpoint] });
+        const stream = { ports: [{ protocol: "UDP", first: talk }] } as const;
+        const rules = [rule("in", "ingress", stream), rule("out", "egress", stream)];
+        const kept = rules.filter(({ direction }) => direction !== end);
+        await enforce(...rules);
+        const any = family === 4 ? "0.0.0.0" : "::";
+        using _ = await streaming(node.pod(1), any);
+        using direct = await Stream.start(node.pod(0), any, to(1), talk);
+        using served = await Stream.start(node.pod(0), any, clusterIp, 53);
+        await enforce(...kept, rule("another", end, stream));
+        await Bun.sleep(noticedMs);
+        for (const one of [direct, served]) expect([one.lost, one.isSilentFor(noticedMs / 2)]).toEqual([0, false]);
+        await enforce(...kept);
+        await Bun.sleep(2 * noticedMs);
+        for (const one of [direct, served]) expect(one.isSilentFor(noticedMs)).toBe(true);
+        await node.serve();
+      },
+    );
+
     test("an agent that starts again, and a switch, cut nothing and open nothing", async () => {
       const rules = [rule("in", "ingress"), rule("out", "egress")];
       await enforce(...rules);
@@ -237,6 +269,60 @@ describeWith("packets of pods with policies", ["root", "openvswitch", "nft"], ()
     expect(await node.policies.differences()).toEqual([]);
   });
 });
+
+/** Sends datagrams with numbers to whoever has asked once. */
+async function streaming({ namespace }: TestPod, hostname: string): Promise<Disposable> {
+  const askers: { readonly port: number; readonly address: string; sent: number }[] = [];
+  const source = await namespace.within(() =>
+    Bun.udpSocket({
+      hostname,
+      port: talk,
+      socket: { data: (_, __, port, address) => void askers.push({ port, address, sent: 0 }) },
+    }),
+  );
+  const timer = setInterval(() => {
+    for (const asker of askers) source.send(String(++asker.sent), asker.port, asker.address);
+  }, 5);
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(timer);
+      source.close();
+    },
+  };
+}
+
+/** What comes to one who has asked once. */
+class Stream implements Disposable {
+  /** Numbers that were left out on the way. */
+  lost = 0;
+  #last = 0;
+  #heardAt = performance.now();
+  #close = (): void => undefined;
+
+  static async start({ namespace }: TestPod, hostname: string, address: string, port: number): Promise<Stream> {
+    const stream = new Stream();
+    const socket = { data: (_: unknown, bytes: Buffer) => stream.#hear(Number(bytes.toString())) };
+    const sink = await namespace.within(() => Bun.udpSocket({ hostname, socket }));
+    stream.#close = () => sink.close();
+    sink.send("?", port, address);
+    await eventually(() => stream.#last > 0, "the stream");
+    return stream;
+  }
+
+  isSilentFor(ms: number): boolean {
+    return performance.now() - this.#heardAt > ms;
+  }
+
+  [Symbol.dispose](): void {
+    this.#close();
+  }
+
+  #hear(number: number): void {
+    this.lost += number - this.#last - 1;
+    this.#last = number;
+    this.#heardAt = performance.now();
+  }
+}
 
 /** Asks again and again from one port, and counts the answers. */
 class Knocker implements Disposable {
