@@ -34,7 +34,7 @@ describeWith("etcd with certificates", ["etcd", "openssl"], () => {
   }
 
   function open(files: { readonly ca?: string; readonly cert?: string; readonly key?: string }): EtcdNodeRegistry {
-    const registry = createEtcdRegistry({ endpoints: etcd?.endpoints ?? [], callMs: 500, ...files });
+    const registry = createEtcdRegistry({ endpoints: etcd?.endpoints ?? [], callMs: 2_000, ...files });
     registries.push(registry);
     return registry;
   }
