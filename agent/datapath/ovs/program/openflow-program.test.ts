@@ -63,6 +63,24 @@ test("a switch that cannot tell what others change is left without, and that is 
   expect(unwatched).toEqual(["Cannot watch the flows: the switch answers OFPBRC_BAD_STAT"]);
 });
 
+test("an agent that stops does not call its switch away, and refuses what comes then", async () => {
+  const program = await start();
+  await program.set(one("a", part([numbered(1)])));
+  await program[Symbol.asyncDispose]();
+  expect([statuses, program.status.lastError, priorities()]).toEqual([[true], "", [1]]);
+  await expect(program.set(one("a", undefined))).rejects.toThrow('Cannot put "a" into the switch: the agent stops');
+  await expect(program.finishRound()).rejects.toThrow("the agent stops");
+  expect(await program.compare(true)).toEqual([]);
+});
+
+test("what the switch has already is not put in again, nor is a bundle without anything in it", async () => {
+  const program = await start();
+  await program.set(one("a", part([numbered(1)])));
+  const before = made.done.length;
+  await program.set(one("a", part([numbered(1)])));
+  expect(made.done).toHaveLength(before);
+});
+
 describe("a connection that is lost", () => {
   test("between a refused bundle and its changes one by one loses none of them", async () => {
     const program = await start();
