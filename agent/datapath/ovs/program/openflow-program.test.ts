@@ -82,6 +82,21 @@ test("what the switch has already is not put in again, nor is a bundle without a
 });
 
 describe("a connection that is lost", () => {
+  test("is told with its reason, until there is another one", async () => {
+    const program = await start({ setMs: 50 });
+    expect(program.status).toMatchObject({ connected: false, lastError: "" });
+    await program.set(one("a", part([numbered(1)])));
+    await made.close();
+    await expect.poll(() => program.status).toMatchObject({ connected: false, lastError: expect.stringMatching(/./) });
+    await expect(program.set(one("b", part([numbered(2)])))).rejects.toMatchObject({
+      code: 11,
+      message: expect.stringContaining(`(${program.status.lastError})`),
+    });
+    await made.listen();
+    await expect.poll(() => statuses).toEqual([true, false, true]);
+    expect(priorities()).toEqual([1, 2]);
+  });
+
   test("between a refused bundle and its changes one by one loses none of them", async () => {
     const program = await start();
     await program.set(one("before", part([numbered(1)])));
