@@ -4,7 +4,7 @@ import { request as requestHttps } from "node:https";
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Certificates } from "../../test/registry/certificates.ts";
+import { Certificates } from "../../test/support/certificates.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
