@@ -4,6 +4,7 @@ import { LogOnChange } from "../../shared/async/log-on-change.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
+import { writeAtomicallySlowly } from "../../shared/os/atomic-file.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
 import {
   ComputedPod,
@@ -15,7 +16,6 @@ import {
 import { reasonOf } from "../../shared/reason.ts";
 import { parseJson } from "../../shared/schema/json.ts";
 import { anyText, boolean, list, object, optional, required, validate } from "../../shared/schema/mod.ts";
-import { writeAtomicallySlowly } from "../platform/atomic-file.ts";
 import { type Member, memberMessage } from "./members.ts";
 import { PolicySet } from "./policy-set.ts";
 import type { PodOf, RuleStore } from "./rule-store.ts";

@@ -149,7 +149,7 @@ const Rule = message({
   logLabel: writtenText(11),
 });
 
-const PolicyReference = message({
+export const PolicyReference = message({
   type: writtenText(1),
   namespace: writtenText(2),
   name: writtenText(3),

@@ -54,6 +54,7 @@ export class Objects {
             members: () => this.#members(selector).filter((pod) => isSubject(pod) && pod.ips.length > 0),
           }) as never,
       ),
+      pods: [...this.pods.values()].filter((pod) => isSubject(pod) && pod.node === node),
     }).text;
   }
 
