@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { controllerAccess } from "../../agent/policies/mod.ts";
 import { PolicyControllerDouble } from "../fakes/policy-controller.ts";
-import { Certificates } from "../registry/certificates.ts";
+import { Certificates } from "../support/certificates.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 
 let stack: AsyncDisposableStack;
