@@ -41,6 +41,8 @@ export interface Leased {
  * several times what a controller takes that has nothing else to do.
  */
 const assumedAfterMs = 1000;
+/** An ADD waits for it. What comes during a change is one change, however long that takes. */
+const enforceAfterMs = 1;
 /** Sentences of one kind that people are told. */
 const maxSentences = 20;
 
@@ -117,7 +119,10 @@ export class NodePolicies implements AsyncDisposable {
     for (const { owner } of [...this.#store.attachments]) if (!there.delete(ownerKey(owner))) this.#store.detach(owner);
     for (const owner of there.values()) this.#store.attach(owner, "unknown");
     const { logger, node, connect, times, enforcement, reportMs } = this.#options;
-    this.#loop = new ReconcileLoop({ what: "network policies", reconcile: () => this.#enforce(), logger });
+    this.#loop = new ReconcileLoop({
+      ...{ what: "network policies", reconcile: () => this.#enforce(), logger },
+      gatherMs: enforceAfterMs,
+    });
     await this.#loop.run();
     this.#reports = new ControllerReports({
       ...{ node, enforcement, logger },

@@ -18,10 +18,11 @@ export interface ReconcileLoopOptions {
    * that any number of triggers costs only a small part of the processor.
    */
   readonly isDamped?: boolean;
+  /** Triggers within this time are one run; absent: 10 ms. */
+  readonly gatherMs?: number;
 }
 
-/** Triggers within this time are one run. */
-const gatherMs = 10;
+const usualGatherMs = 10;
 /** A run that failed is tried again after this time, triggered or not. */
 const retryMs = 1_000;
 /** The shortest rest of a damped loop. */
@@ -68,7 +69,7 @@ export class ReconcileLoop implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const { what, logger, everyMs = longestTimerMs, isDamped = false } = this.#options;
+    const { what, logger, everyMs = longestTimerMs, isDamped = false, gatherMs = usualGatherMs } = this.#options;
     const { signal } = this.#stopping;
     const problem = new LogOnChange(logger);
     for (;;) {
