@@ -4,25 +4,30 @@ import { isNodeName, path, url } from "./values.ts";
 /** The longest that is of use: half of the time that a plugin waits for its ADD. */
 const longestWaitMs = 15_000;
 
-const serverName = textThat("a DNS name", isNodeName);
+const dnsName = textThat("a DNS name", isNodeName);
 
 /** `policies` of `agent.yaml`. */
 export const policiesSchema = object({
   controller: optional(
     url('"https://HOST:PORT"', ["https:", "http:"]),
     "the controller",
-    "any that is ready behind the Service `pipette-controller` of `kube-system`",
+    "any that is ready behind the Service `pipette-controller`",
   ),
-  serverName: defaulted(
-    serverName,
-    "pipette-controller.kube-system.svc",
+  namespace: defaulted(
+    dnsName,
+    "kube-system",
+    "where the controller's Service and ConfigMap are, unless both are given here",
+  ),
+  serverName: optional(
+    dnsName,
     "the name that the controller's certificate has to be for",
+    "`pipette-controller.NAMESPACE.svc`",
   ),
   token: optional(path, "a file with the token, read again for each request", "what a pod finds"),
   ca: optional(
     path,
     "the authorities that the controller's certificate is checked with (PEM), read again for each request",
-    "those in the ConfigMap `pipette-controller-ca` of `kube-system`",
+    "those in the ConfigMap `pipette-controller-ca`",
   ),
   waitMs: defaulted(
     integer(0, longestWaitMs),

@@ -10,8 +10,7 @@ import {
 } from "../../shared/kubernetes/mod.ts";
 import type { PoliciesConfig } from "../config/agent-config.ts";
 
-/** Where our controller is in a cluster, and what its agents know it by. */
-const namespace = "kube-system";
+/** What our controller is known by in a cluster. */
 const service = "pipette-controller";
 const caConfigMap = `${service}-ca`;
 
@@ -22,13 +21,14 @@ const caConfigMap = `${service}-ca`;
  * @returns a client of the controller as it is now, for its caller to close
  */
 export function controllerAccess(
-  { controller, serverName, token, ca }: Pick<PoliciesConfig, "controller" | "serverName" | "token" | "ca">,
+  config: Omit<PoliciesConfig, "waitMs">,
   env: Readonly<Record<string, string | undefined>>,
   account: Pick<ServiceAccountOptions, "token" | "ca"> = {},
 ): () => Promise<ApiClient> {
-  const inCluster = async <T>(ask: (api: ApiClient) => Promise<T>): Promise<T> => {
+  const { controller, namespace, serverName = `${service}.${namespace}.svc`, token, ca } = config;
+  const inCluster = async <T>(ask: (api: ApiClient, namespace: string) => Promise<T>): Promise<T> => {
     await using api = new ApiClient(serviceAccountAccess(account, env, "policies.controller"), { env });
-    return await ask(api);
+    return await ask(api, namespace);
   };
   return async () => {
     const server = controller ?? (await inCluster(readyEndpoint));
@@ -49,7 +49,7 @@ export function controllerAccess(
 }
 
 /** @throws {Error} where none is ready */
-async function readyEndpoint(api: ApiClient): Promise<string> {
+async function readyEndpoint(api: ApiClient, namespace: string): Promise<string> {
   const selector = encodeURIComponent(`kubernetes.io/service-name=${service}`);
   const slices = await api.get({
     path: `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices?labelSelector=${selector}`,
@@ -73,7 +73,7 @@ function endpointsIn(slice: ApiObject): string[] {
 }
 
 /** @throws {Error} where it has published none yet */
-async function publishedAuthorities(api: ApiClient): Promise<string> {
+async function publishedAuthorities(api: ApiClient, namespace: string): Promise<string> {
   const configMap = await api.get({
     path: `/api/v1/namespaces/${namespace}/configmaps/${caConfigMap}`,
     action: `read configmap "${namespace}/${caConfigMap}"`,
