@@ -5,7 +5,7 @@ import { ApiClient, type ApiObject } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { type Pod, readPod } from "../../shared/policy/mod.ts";
 import { type Play, ScriptedTransport } from "../../test/fakes/kubernetes/scripted-transport.ts";
-import { Certificates } from "../../test/registry/certificates.ts";
+import { Certificates } from "../../test/support/certificates.ts";
 import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { type Asker, type ClientTrust, clientTrusts, noTrust } from "./client-trust.ts";

@@ -4,7 +4,7 @@ import { request as requestHttps } from "node:https";
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Certificates } from "../../test/registry/certificates.ts";
+import { Certificates } from "../../test/support/certificates.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
@@ -17,7 +17,9 @@ describeWith("the HTTPS server", ["openssl"], () => {
   let certificates: Certificates;
   let server: HttpsServer;
   let handle: (exchange: Exchange) => void;
-  const firstRequestMs = 300;
+  // A handshake takes time on a busy machine.
+  const patientMs = 30_000;
+  const impatientMs = 300;
 
   const text = (file: string): string => readFileSync(certificates.file(file), "utf8");
   const tlsOf = (name: string): ServerTls => ({
@@ -34,12 +36,17 @@ describeWith("the HTTPS server", ["openssl"], () => {
     await certificates.make("known", "clients");
     await certificates.make("unknown", "strangers");
     handle = (exchange) => exchange.answer(200, "text/plain", "ok");
-    const place = { host: "127.0.0.1", port: 0 };
-    server = resources.use(
-      await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), firstRequestMs),
-    );
+    server = await listen(patientMs);
   });
   afterEach(() => resources.disposeAsync());
+
+  /** @param firstRequestMs how long a client may be silent first */
+  async function listen(firstRequestMs: number): Promise<HttpsServer> {
+    const place = { host: "127.0.0.1", port: 0 };
+    return resources.use(
+      await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), firstRequestMs),
+    );
+  }
 
   /** @param as whose certificate the client shows */
   const clientTls = (as?: string) => ({
@@ -113,6 +120,7 @@ describeWith("the HTTPS server", ["openssl"], () => {
   });
 
   test("who connects and asks for nothing is cut off, before a handshake and after it", async () => {
+    server = await listen(impatientMs);
     const closed: string[] = [];
     const tcp = connectTcp(server.port, "127.0.0.1");
     const tls = connectTls({ host: "127.0.0.1", port: server.port, ...clientTls() });
@@ -129,10 +137,11 @@ describeWith("the HTTPS server", ["openssl"], () => {
   });
 
   test("a connection that has asked once stays, though nothing is asked any more", async () => {
+    server = await listen(patientMs / 10);
     const session = connectHttp2(`https://127.0.0.1:${server.port}`, clientTls());
     resources.defer(() => session.destroy());
     await new Promise((resolve) => session.request({ ":path": "/" }).once("data", resolve));
-    await Bun.sleep(2 * firstRequestMs);
+    await Bun.sleep(patientMs / 10 + impatientMs);
     expect([session.destroyed, server.connections]).toEqual([false, 1]);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { type NetworkPolicy, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
 import { staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
-import { WireView } from "../../test/policies/watching-node.ts";
+import { WireView } from "../../test/fakes/watching-node.ts";
 import { PolicyComputation } from "../policy/mod.ts";
 import type { WatchOut } from "./watch.ts";
 import { Watches } from "./watches.ts";

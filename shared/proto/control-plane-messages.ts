@@ -54,6 +54,18 @@ const byteStrings = (number: number): Field<readonly Uint8Array[]> => ({
   read: (input, previous) => [...previous, input.delimited()],
 });
 
+/** What no NetworkPolicy of Kubernetes has, and we do not write: read as whether it is there. */
+const foreign = (number: number, wireType: 0 | 2): Field<true | undefined> => ({
+  number,
+  wireType,
+  absent: () => undefined,
+  write: () => undefined,
+  read: (input) => {
+    input.skip(number, wireType, 0);
+    return true;
+  },
+});
+
 const Time = message({ seconds: int64(1), nanoseconds: int32(2) });
 
 export const ObjectMeta = message({
@@ -109,9 +121,17 @@ const Service = message({
   port: nested(2, IntOrString),
   endPort: int32(3),
   groupAddress: writtenText(7),
+  srcPort: foreign(8, 0),
+  srcEndPort: foreign(9, 0),
 });
 
-const Peer = message({ addressGroups: texts(1), ipBlocks: repeated(2, IpBlock) });
+const Peer = message({
+  addressGroups: texts(1),
+  ipBlocks: repeated(2, IpBlock),
+  fqdns: foreign(3, 2),
+  toServices: foreign(4, 2),
+  labelIdentities: foreign(5, 0),
+});
 
 const Rule = message({
   /** "In" or "Out". */
@@ -125,6 +145,7 @@ const Rule = message({
   enableLogging: writtenFlag(7),
   appliedToGroups: texts(8),
   name: writtenText(9),
+  l7Protocols: foreign(10, 2),
   logLabel: writtenText(11),
 });
 
@@ -139,6 +160,7 @@ export const NetworkPolicyMessage = message({
   metadata: writtenMessage(1, ObjectMeta),
   rules: repeated(2, Rule),
   appliedToGroups: texts(3),
+  tierPriority: foreign(5, 0),
   sourceRef: nested(6, PolicyReference),
 });
 export type NetworkPolicyMessage = MessageOf<typeof NetworkPolicyMessage>;
@@ -192,6 +214,12 @@ export function decodeObject(object: Uint8Array): { readonly kind: string; reado
 }
 
 const WatchEventMessage = message({ type: writtenText(1), object: writtenMessage(2, message({ raw: bytes(1) })) });
+
+/** One event of a watch, without the length in front. @throws {WireError} */
+export function decodeWatchEvent(event: Uint8Array): { readonly type: string; readonly object: Uint8Array } {
+  const { type, object } = WatchEventMessage.decode(event);
+  return { type, object: object.raw };
+}
 
 export type WatchEventType = "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
 

@@ -4,7 +4,7 @@ import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
-import { orderedPath, WatchingNode } from "../policies/watching-node.ts";
+import { orderedPath, WatchingNode } from "../fakes/watching-node.ts";
 import { eventually } from "../support/eventually.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";

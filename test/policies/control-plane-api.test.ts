@@ -8,10 +8,10 @@ import {
   ObjectMeta,
 } from "../../shared/proto/control-plane-messages.ts";
 import { listOf, NodeStatsSummary } from "../../shared/proto/control-plane-reports.ts";
+import { orderedPath, WatchingNode } from "../fakes/watching-node.ts";
 import { eventually } from "../support/eventually.ts";
 import { describeWith } from "../support/requires.ts";
 import { ServedPolicies } from "./served-policies.ts";
-import { orderedPath, WatchingNode } from "./watching-node.ts";
 
 const antrea = "/apis/controlplane.antrea.io/v1beta2";
 const own = "/apis/controlplane.pipette.io/v1";

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { addressMember, type PolicyComputation, policyMessage, targetMember } from "../../controller/policy/mod.ts";
+import { membersOf, stateOf, WatchingNode } from "../fakes/watching-node.ts";
 import { eventually } from "../support/eventually.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
@@ -7,7 +8,6 @@ import { seed } from "../support/seed.ts";
 import { nodeNames, RandomObjects } from "./random-cluster.ts";
 import { happen, Objects } from "./random-events.ts";
 import { ServedPolicies } from "./served-policies.ts";
-import { membersOf, stateOf, WatchingNode } from "./watching-node.ts";
 
 /** What the node has to have. */
 function expectedState(computation: PolicyComputation, node: string): unknown {

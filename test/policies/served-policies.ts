@@ -5,7 +5,7 @@ import { servedState } from "../../controller/controller.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import type { NetworkPolicy } from "../../shared/policy/mod.ts";
-import { Certificates } from "../registry/certificates.ts";
+import { Certificates } from "../support/certificates.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 
 /** Tokens say who they are: `node-n1` is the agent's of node "n1", `admin` an operator's, others nobody's. */
