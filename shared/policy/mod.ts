@@ -6,7 +6,10 @@ export {
   type Cluster,
   type Endpoint,
   evaluate,
+  judge,
   type Match,
+  type NearMatch,
+  nearMatches,
   type Question,
   type Side,
   type Traffic,
@@ -15,6 +18,7 @@ export {
 export {
   everything,
   type Labels,
+  labelIn,
   readSelector,
   type Selector,
   selects,

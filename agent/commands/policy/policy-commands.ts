@@ -1,0 +1,19 @@
+import { type CommandGroup, defineGroup } from "../../../shared/terminal/command.ts";
+
+/** Everything that `pipette policy` can do. */
+export const policyCommands: CommandGroup = defineGroup({
+  about: `The NetworkPolicies of the cluster, as the API server has them: who may reach whom, and what would change. Needs the
+right to list networkpolicies, pods and namespaces, and no agent.`,
+  entries: [
+    {
+      name: "why",
+      summary: "may one reach the other, and which rules say so",
+      load: async () => (await import("./why-command.ts")).whyCommand,
+    },
+    {
+      name: "what-if",
+      summary: "what would change between pods, before anything is applied",
+      load: async () => (await import("./what-if-command.ts")).whatIfCommand,
+    },
+  ],
+});
