@@ -1,6 +1,14 @@
 import type { Ip } from "../net/ip.ts";
 import { type Labels, selects, selectsAll } from "./label-selector.ts";
-import { type Direction, isInBlock, type NetworkPolicy, type Peer, type Port, type Rule } from "./network-policy.ts";
+import {
+  type Direction,
+  isInBlock,
+  type NetworkPolicy,
+  type Peer,
+  type PodPeer,
+  type Port,
+  type Rule,
+} from "./network-policy.ts";
 import { isSubject, type Pod } from "./pod.ts";
 
 /**
@@ -162,7 +170,12 @@ function matchOf(
 function covers(cluster: Cluster, namespace: string, peer: Peer, other: Endpoint): boolean {
   if (peer.t === "block") return other.ip !== undefined && isInBlock(peer, other.ip);
   const pod = podAt(other);
-  if (pod === undefined || pod.ips.length === 0) return false;
+  return pod !== undefined && isAmong(cluster, namespace, peer, pod);
+}
+
+/** Whether the peer of a policy in this namespace has the pod among its own. */
+export function isAmong(cluster: Cluster, namespace: string, peer: PodPeer, pod: Pod): boolean {
+  if (!isSubject(pod) || pod.ips.length === 0) return false;
   if (peer.pods !== undefined && !selects(peer.pods, pod.labels)) return false;
   if (peer.namespaces === undefined) return pod.namespace === namespace;
   const labels = cluster.namespaceLabels(pod.namespace);

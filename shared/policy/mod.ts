@@ -6,6 +6,7 @@ export {
   type Cluster,
   type Endpoint,
   evaluate,
+  isAmong,
   judge,
   type Match,
   type NearMatch,

@@ -228,6 +228,65 @@ closed  all pods and outside (0.0.0.0-255.255.255.255)  x/b and x/c  everything 
     });
   });
 
+  describe("list and show", () => {
+    const status = (uid: string): string => `/apis/controlplane.antrea.io/v1beta2/networkpolicies/${uid}/status`;
+    const report = (nodeName: string, generation: number, message = "") => ({
+      nodeName,
+      generation,
+      realizationFailure: message !== "",
+      message,
+    });
+
+    test("tell where policies are enforced, where somebody can be asked", async () => {
+      const unasked = await run(["list"]);
+      expect(unasked).toMatchObject({ status: 0, stderr: "" });
+      expect(unasked.stdout).toMatch(
+        /^POLICY .*\nx\/closed +pods with pod=a +1 +ingress +\?\n(.*\n){2}enforced where is not known: /,
+      );
+      api.answers.set(status("uid-closed"), { nodes: [report("n-a", 3)] });
+      api.answers.set(status("uid-web"), { nodes: [report("n-a", 1, "no room")] });
+      api.answers.set(status("uid-out"), { nodes: [] });
+      expect(await run(["list", "-n", "x"])).toEqual({
+        status: 1,
+        stderr: "",
+        stdout: `POLICY    SELECTS          PODS  ISOLATES  ENFORCED
+x/closed  pods with pod=a  1     ingress   1/1
+x/web     pods with pod=a  1     ingress   0/1
+x/web on node n-a: not enforced: no room
+`,
+      });
+      expect(await run(["show", "web"])).toEqual({
+        status: 0,
+        stderr: "",
+        stdout: `NetworkPolicy x/web, generation 1
+applies to pods with pod=a of its namespace: 1 pod on 1 node: x/a
+isolates what they receive, but for:
+  ingress[0]: from all pods of namespaces with ns=y, at TCP "web"
+    ingress[0], from[0]: 3 pods: y/a, y/b and y/c
+    ingress[0], ports[0]: 8080 of 1 pod
+does not isolate what they send
+enforced on 0 of 1 node
+  node n-a: not enforced: no room
+`,
+      });
+      const { stdout } = await run(["list", "--json"]);
+      expect(JSON.parse(stdout).policies).toMatchObject([
+        { policy: "x/closed", enforced: { on: 1, of: 1 } },
+        {},
+        { policy: "y/out" },
+      ]);
+      api.answers.clear();
+    });
+
+    test("know no others", async () => {
+      expect(await run(["show", "y/web"])).toEqual({
+        status: 3,
+        stdout: "",
+        stderr: 'Cannot show the network policy: there is no NetworkPolicy "web" in namespace "y"\n',
+      });
+    });
+  });
+
   test("an API server that refuses is no answer", async () => {
     api.refusal = { status: 403, message: "pods is forbidden" };
     expect(await run(["why", "a", "b"])).toEqual({

@@ -1,4 +1,16 @@
-import type { Cluster, Labels, Namespace, NetworkPolicy, Pod } from "../../../shared/policy/mod.ts";
+import {
+  type Cluster,
+  isSubject,
+  type Labels,
+  type Namespace,
+  type NetworkPolicy,
+  namespaces,
+  networkPolicies,
+  type Pod,
+  pods,
+  selects,
+} from "../../../shared/policy/mod.ts";
+import type { AskedCluster } from "./ask-cluster.ts";
 
 /** What was read of a cluster at one moment, or what it would be with other policies. */
 export class ClusterView implements Cluster {
@@ -28,3 +40,13 @@ export class ClusterView implements Cluster {
     return new ClusterView(this.pods, this.namespaces, policies);
   }
 }
+
+/** All pods, namespaces and policies. @throws {ApiError} */
+export async function readCluster(cluster: AskedCluster): Promise<ClusterView> {
+  const known = await cluster.list(pods);
+  return new ClusterView(known, await cluster.list(namespaces), await cluster.list(networkPolicies));
+}
+
+/** Those that it isolates. @param all all pods of them, or those of its namespace */
+export const podsOf = (policy: NetworkPolicy, all: readonly Pod[]): readonly Pod[] =>
+  all.filter((pod) => pod.namespace === policy.namespace && isSubject(pod) && selects(policy.pods, pod.labels));

@@ -1,5 +1,5 @@
 import { ApiError, type ApiObject, mapIn, mapsIn, textIn } from "../../../shared/kubernetes/mod.ts";
-import type { NetworkPolicy } from "../../../shared/policy/mod.ts";
+import type { NetworkPolicy, Pod } from "../../../shared/policy/mod.ts";
 import type { AskedCluster } from "./ask-cluster.ts";
 import { policyName } from "./policy-words.ts";
 
@@ -90,4 +90,20 @@ export function stateOn(node: string, { generation }: NetworkPolicy, reports: Re
   return reported.generation === generation
     ? undefined
     : `generation ${reported.generation}, while the API server has ${generation}`;
+}
+
+/** On how many of the nodes with pods of the policy it is enforced as it is now. */
+export type Enforced =
+  | { readonly t: "known"; readonly on: number; readonly of: number; readonly lacking: readonly string[] }
+  | { readonly t: "unknown"; readonly why: string };
+
+/** @param isolated the pods that it applies to */
+export function enforcedOn(policy: NetworkPolicy, isolated: readonly Pod[], reports: Reports): Enforced {
+  if (reports.t === "unknown") return reports;
+  const nodes = [...new Set(isolated.flatMap(({ node }) => node ?? []))].sort();
+  const lacking = nodes.flatMap((node) => {
+    const not = stateOn(node, policy, reports);
+    return not === undefined ? [] : [`node ${node}: ${not}`];
+  });
+  return { t: "known", on: nodes.length - lacking.length, of: nodes.length, lacking };
 }

@@ -6,6 +6,16 @@ export const policyCommands: CommandGroup = defineGroup({
 right to list networkpolicies, pods and namespaces, and no agent.`,
   entries: [
     {
+      name: "list",
+      summary: "policies, how many pods they isolate, and on how many nodes they are enforced",
+      load: async () => (await import("./list-command.ts")).listCommand,
+    },
+    {
+      name: "show",
+      summary: "one policy in words, its pods, and what its rules come to",
+      load: async () => (await import("./show-command.ts")).showCommand,
+    },
+    {
       name: "why",
       summary: "may one reach the other, and which rules say so",
       load: async () => (await import("./why-command.ts")).whyCommand,

@@ -66,3 +66,7 @@ export function matchWords(direction: Direction, { policy, rule, peer, port }: M
     ...(onlyPorts === undefined ? {} : { ports: onlyPorts }),
   });
 }
+
+/** In what it isolates pods: `ingress, egress`. */
+export const directionsText = ({ ingress, egress }: NetworkPolicy): string =>
+  [...(ingress === undefined ? [] : ["ingress"]), ...(egress === undefined ? [] : ["egress"])].join(", ") || "nothing";

@@ -1,12 +1,12 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type NetworkPolicy, namespaces, networkPolicies, pods } from "../../../shared/policy/mod.ts";
+import type { NetworkPolicy } from "../../../shared/policy/mod.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printableLines } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
-import { type AskedCluster, askCluster, cannotTell, clusterOptions, refuse } from "./ask-cluster.ts";
-import { ClusterView } from "./cluster-view.ts";
+import { askCluster, cannotTell, clusterOptions, refuse } from "./ask-cluster.ts";
+import { readCluster } from "./cluster-view.ts";
 import { maxFileBytes, type PolicyFile, readPolicyFile } from "./policy-files.ts";
 import { policyName } from "./policy-words.ts";
 import { whatIf } from "./what-if.ts";
@@ -48,7 +48,7 @@ that policies do not tell apart are told together. Changes nothing.`,
         return refuse(io, action, "nothing is to be changed, wanted -f FILE or --delete NAME", cannotTell);
       const files: PolicyFile[] = [];
       for (const file of given.file) files.push(readPolicyFile(await textOf(file, io), file, cluster.namespace));
-      const view = await wholeCluster(cluster);
+      const view = await readCluster(cluster);
       const wanted = changedPolicies(view.policies, files, given.delete, cluster.namespace);
       if ("is" in wanted) return refuse(io, action, wanted.is, exitStatus.notThere);
       const others = files.flatMap((file) => file.others);
@@ -80,16 +80,6 @@ async function textOf(file: string, io: TerminalIo): Promise<string> {
   } catch (caught) {
     throw new CniError(CniCode.invalidConfig, `Cannot read "${file}": ${reasonOf(caught)}`);
   }
-}
-
-/** All policies, pods and namespaces. @throws {ApiError} */
-export async function wholeCluster(cluster: AskedCluster, namespace?: string): Promise<ClusterView> {
-  const of = namespace === undefined ? {} : { namespace };
-  return new ClusterView(
-    await cluster.list(pods),
-    await cluster.list(namespaces),
-    await cluster.list(networkPolicies, of),
-  );
 }
 
 interface Changed {
