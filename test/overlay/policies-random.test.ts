@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { NodePolicies } from "../../agent/datapath/policies.ts";
+import type { NodePolicies, PodRule } from "../../agent/datapath/policies.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { formatIp, parseIp } from "../../shared/net/ip.ts";
 import { type Endpoint, evaluate, isSubject, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
@@ -113,8 +114,33 @@ describeWith("random policies on a real switch", ["root", "openvswitch"], () => 
       }
     }
     for (const count of Object.values(tally)) expect(count).toBeGreaterThan(50);
-    console.log(tally);
   }, 120_000);
+
+  test("a pod that more rules select than one flow of the switch has room for", async () => {
+    const owner: Owner = { network: "pods", sandboxId: "busy", ifname: "eth0" };
+    const policy = { namespace: "n", name: "p", uid: "u" };
+    const client = (i: number): string => `198.18.${i >> 8}.${i & 255}`;
+    const rule = (i: number): PodRule => ({
+      id: `rule-${i}`,
+      policy,
+      direction: "ingress",
+      targets: [owner],
+      peers: { sets: [{ name: `client-${i}`, ips: [parseIp(client(i))!] }], blocks: [] },
+      ports: [{ protocol: "TCP", first: 443 }],
+    });
+    const rules = new Map(Array.from({ length: 8_500 }, (_, i) => [`rule-${i}`, rule(i)]));
+    const isolated = new Map([[ownerKey(owner), { owner, directions: ["ingress"] as const, by: [policy] }]]);
+    await bridge.connect([[owner, [parseIp("10.0.0.9")!]]]);
+    const passes = async (i: number): Promise<boolean> => {
+      const [source, destination] = [parseIp(client(i))!, parseIp("10.0.0.9")!];
+      return (await bridge.trace({ from: undefined, source, destination, protocol: "TCP", port: 443 })).passes;
+    };
+    await put({ rules, isolated });
+    expect(await Promise.all([0, 3_999, 4_000, 8_499, 8_500].map(passes))).toEqual([true, true, true, true, false]);
+    rules.delete("rule-4000");
+    await put({ rules: new Map(rules), isolated });
+    expect(await Promise.all([3_999, 4_000, 4_001].map(passes))).toEqual([true, false, true]);
+  }, 60_000);
 
   /** In one bundle, so that there is nothing in between. */
   async function put(wanted: NodePolicies): Promise<void> {

@@ -140,6 +140,8 @@ const registerWords = {
   refused: flag("no rule of a policy allows it", "not refused by policies"),
   egressJudged: flag("a rule for sending is found", "no rule for sending is looked for"),
   ingressJudged: flag("a rule for receiving is found", "no rule for receiving is looked for"),
+  rejudge: flag("the connection is to be judged again", "the connection is not to be judged again"),
+  question: flag("made of an answer, to judge the connection", "not made of an answer"),
   output: flag("to be sent out", "not to be sent out"),
   outputPort: (value, port) => `by port ${port(Number(value))}`,
   scratch: (value) => `scratch ${value}`,
@@ -208,4 +210,4 @@ export function placeAt(field: string, from: number): bigint {
 }
 
 /** Whether this field is one of those that are named here. */
-export const isRegister = (field: string): boolean => /^(reg\d+|xxreg\d|ct_mark)$/.test(field);
+export const isRegister = (field: string): boolean => /^(reg\d+|x{1,2}reg\d|ct_mark)$/.test(field);

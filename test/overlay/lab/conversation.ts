@@ -59,6 +59,11 @@ export class Conversation implements Disposable {
     }
   }
 
+  /** How many answers have come. */
+  get answered(): number {
+    return this.#answered;
+  }
+
   /** Waits for the answer to something that is said from now on. */
   async goesOn(): Promise<void> {
     const said = this.#said;

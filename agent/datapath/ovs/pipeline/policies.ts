@@ -6,6 +6,7 @@ import { rememberSource } from "./connections.ts";
 import type { PipelineContext } from "./context.ts";
 import { familiesOf } from "./families.ts";
 import { connectionLabels, connectionMarks, registers, Source, zones } from "./registers.ts";
+import { answered, datagram, rejudgingFlows } from "./rejudging.ts";
 import { tables } from "./tables.ts";
 
 /*
@@ -13,7 +14,7 @@ import { tables } from "./tables.ts";
  * A rule that lets one pass leaves its label on the connection, in the half of its direction, and further packets pass
  * by the label alone, answers too. A rule's label changes whenever the rule comes to allow less (`RuleLabels`), so that
  * open connections are judged once more by what holds now, at their next packet. If no rule allows that one any more,
- * the connection is labelled as cut, and its answers are dropped too.
+ * the connection is labelled as cut, and its answers are dropped too. Where nobody asks any more: see `rejudging.ts`.
  */
 
 /** The label of a connection of which a packet was refused. */
@@ -56,6 +57,7 @@ const directions: readonly Direction[] = ["egress", "ingress"];
 export const policyFlows = (context: PipelineContext): Flow[] => [
   ...directions.flatMap((direction) => [...answerFlows(direction), ...refusalFlows(context, direction)]),
   ...exemptFlows(context),
+  ...rejudgingFlows(context),
   ...labelFlows(context),
 ];
 
@@ -64,8 +66,8 @@ function answerFlows(direction: Direction): Flow[] {
   const { rule, fallback, next, label, judged, ruleLabel } = stages[direction];
   return [
     step(rule, Priority.high, match().ctState("+rpl+trk").bits(label, cut), []),
-    step(rule, Priority.guard, match().ctState("+rpl+trk"), [], next),
-    step(rule, Priority.guard, match().ctState("+rel-rpl+trk"), [], next),
+    step(rule, Priority.answer, match().ctState("+rpl+trk"), [], next),
+    step(rule, Priority.answer, match().ctState("+rel-rpl+trk"), [], next),
     // The pod's isolation has ended.
     step(
       fallback,
@@ -115,6 +117,9 @@ function exemptFlows({ gateway, nodeAddresses, kernelServices = [] }: PipelineCo
     step(rule, Priority.high, match().bits(connectionMarks.hairpin, 1), [], next),
     ...distinct.map((ip) =>
       step(rule, Priority.high, match().family(ip.family).bits(registers.source, Source.gateway).source(ip), [], next),
+    ),
+    ...distinct.map((ip) =>
+      step(rule, Priority.high, match().family(ip.family).ctState("+rpl+trk").destination(ip), [], next),
     ),
   ];
 }
@@ -171,9 +176,18 @@ export function isolationFlows(
   const { rule, fallback, metric, next } = stages[direction];
   const refuse = (matched: MatchBuilder): Flow =>
     step(fallback, Priority.normal, matched, [load(registers.refused, 1)], metric);
-  if (direction === "ingress") return [refuse(match().bits(registers.outputPort, ofport))];
+  const rejudge = (matched: MatchBuilder): Flow =>
+    step(rule, Priority.guard, answered(matched), [load(registers.rejudge, 1)], next);
+  if (direction === "ingress") {
+    const families = [...new Set(ips.map(({ family }) => family))];
+    return [
+      refuse(match().bits(registers.outputPort, ofport)),
+      ...families.map((family) => rejudge(datagram(family).set("in_port", ofport))),
+    ];
+  }
   return ips.flatMap((ip) => [
     refuse(match().family(ip.family).source(ip)),
+    rejudge(datagram(ip.family).destination(ip)),
     // To itself, through a service.
     step(rule, Priority.high, match().family(ip.family).source(ip).destination(ip), [], next),
   ]);

@@ -22,6 +22,9 @@ export const registers = {
   /** A rule was looked up for this packet, so that its connection is to get the label in `egressLabel`. */
   egressJudged: bits("reg0", 24),
   ingressJudged: bits("reg0", 25),
+  /** The packet is an answer of a connection that is to be judged once more, and the question made of it for that. */
+  rejudge: bits("reg0", 26),
+  question: bits("reg0", 27),
   outputPort: whole("reg1"),
   /** For exchanging two fields. */
   scratch: whole("reg2"),

@@ -67,8 +67,6 @@ export class OvsPolicies implements PolicyEnforcement {
     } catch (caught) {
       if (!isRefusedFlowSet(caught)) throw caught;
       return [...refused, ...(await this.#enforceOneByOne(running, before, wanted))];
-    } finally {
-      running.changed();
     }
   }
 
@@ -113,7 +111,7 @@ export class OvsPolicies implements PolicyEnforcement {
 }
 
 /** @throws {CniError} as `SwitchProgram.set` */
-async function pass({ program, flows }: Running): Promise<void> {
+async function pass({ program, flows, changed }: Running): Promise<void> {
   const changes = flows.take();
   if (changes.size === 0) return;
   try {
@@ -122,4 +120,5 @@ async function pass({ program, flows }: Running): Promise<void> {
     if (isRefusedFlowSet(caught)) flows.putBack(changes);
     throw caught;
   }
+  changed();
 }

@@ -13,7 +13,7 @@ import { ClauseMatches, type PodInterface } from "./clause-matches.ts";
 import { SharedMatches } from "./shared-matches.ts";
 
 /** What the switch takes. */
-export const policyBounds = {
+const policyBounds = {
   /** Of one direction, in one slice of the table: see `ClauseMatches`. */
   rulesOfSlice: 4_000,
   /** The switch looks into each slice for each first packet. */
@@ -21,6 +21,8 @@ export const policyBounds = {
   /** Of all policies: what fits into one bundle, so that every change of them is one. */
   flows: 90_000,
 } as const;
+
+type PolicyBounds = Readonly<Record<keyof typeof policyBounds, number>>;
 
 /** Of a rule, beside its matches. */
 const flowsOfRule = 4;
@@ -53,7 +55,7 @@ export const nothing: NodePolicies = { rules: new Map(), isolated: new Map() };
  * rule gets another label as soon as it comes to match less, and with each start of the agent.
  */
 export class PolicyFlows {
-  readonly #bounds: Readonly<Record<keyof typeof policyBounds, number>>;
+  readonly #bounds: PolicyBounds;
   #context: PipelineContext;
   readonly #matches = new SharedMatches();
   readonly #numbers = new StableIds();
@@ -72,7 +74,7 @@ export class PolicyFlows {
   #label: bigint;
 
   /** @param firstLabel another one in each start of the agent */
-  constructor(context: PipelineContext, firstLabel: bigint, bounds: Partial<typeof policyBounds> = {}) {
+  constructor(context: PipelineContext, firstLabel: bigint, bounds: Partial<PolicyBounds> = {}) {
     this.#context = context;
     this.#label = firstLabel;
     this.#bounds = { ...policyBounds, ...bounds };
