@@ -81,6 +81,7 @@ export class Agent {
   readonly #failed = Promise.withResolvers<string>();
   readonly #joining: Joining;
   readonly #runtimeFile: RuntimeFile;
+  #policies: NodePolicies | undefined;
   #state: State = { t: "starting" };
   /** Aborted when callers no longer wait for the start: it is done, or waits to join a cluster. */
   readonly #started = new AbortController();
@@ -199,6 +200,7 @@ export class Agent {
       notReady: () => this.#notReady(),
       refused: () => this.#joining.refused,
       cluster: () => this.#joining.cluster,
+      policies: () => this.#policies?.summary ?? "",
       refusals: () => this.#joining.refusals,
       troubles: () => this.#joining.troubles,
       configuration: async () => {
@@ -249,19 +251,13 @@ export class Agent {
       needsCleanup: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
     this.#resources.use(made);
-    const { dataPath, policies } = await this.#policed(made, config);
+    const dataPath = await this.#policed(made, config);
     this.#context.complete(config, dataPath);
-    // Nothing opens before what is known of policies is in force.
     const leases = allocator.list();
-    await policies?.prepare(leases.map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
+    // Nothing opens before what is known of policies is in force.
+    await this.#policies?.prepare(leases.map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
     await dataPath.start();
-    if (policies !== undefined) {
-      const standing = (await dataPath.list()).map(({ owner }) => owner);
-      await policies.begin(
-        standing,
-        leases.map(({ owner }) => owner),
-      );
-    }
+    await this.#policies?.begin([...(await dataPath.list()), ...leases].map(({ owner }) => owner));
     await takeNetworksOver(this.#context);
     await reconcile(this.#context);
     if (this.#state.t === "stopping") return;
@@ -275,9 +271,9 @@ export class Agent {
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
   }
 
-  /** The data path, with its pods closed until their policies are in force where there are to be policies. @throws {CniError} code 7 */
-  async #policed(dataPath: DataPath, config: AgentConfig): Promise<{ dataPath: DataPath; policies?: NodePolicies }> {
-    if (config.policies === undefined) return { dataPath };
+  /** Where there are to be policies: the same data path, with its pods closed until theirs are in force. @throws {CniError} 7 */
+  async #policed(dataPath: DataPath, config: AgentConfig): Promise<DataPath> {
+    if (config.policies === undefined) return dataPath;
     const { policies: enforcement } = dataPath;
     if (enforcement === undefined)
       throw new CniError(
@@ -286,7 +282,7 @@ export class Agent {
       );
     // Loaded where it is needed: it holds the client of an API server.
     const { controllerAccess, NodePolicies, policed } = await import("./policies/mod.ts");
-    const policies = new NodePolicies({
+    this.#policies = new NodePolicies({
       node: config.nodes?.name ?? nameOf({}),
       dataDir: config.dataDir,
       waitMs: config.policies.waitMs,
@@ -294,8 +290,8 @@ export class Agent {
       connect: controllerAccess(config.policies, process.env),
       logger: this.#context.logger,
     });
-    this.#resources.use(policies);
-    return { dataPath: policed(dataPath, policies), policies };
+    this.#resources.use(this.#policies);
+    return policed(dataPath, this.#policies);
   }
 
   #notReady(): string | undefined {

@@ -37,6 +37,11 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
       repeats: true,
     },
     "as-antrea": { help: "also found as Antrea's controller is: Service antrea, ConfigMap antrea-ca" },
+    "data-dir": {
+      value: "DIR",
+      of: "file",
+      help: "keeps there what it knows, so that it serves at once when it starts anew, marked as old",
+    },
     "log-level": { value: "LEVEL", of: logLevels, help: "least level of what is logged (default info)" },
   },
   exits: { 0: "stopped as asked" },

@@ -2,7 +2,7 @@ import { ApiClient, type ClusterAccess as ClusterPlace } from "../shared/kuberne
 import type { Logger } from "../shared/log.ts";
 import type { Cluster } from "../shared/policy/mod.ts";
 import type { Running } from "../shared/server/daemon.ts";
-import { ClusterAccess } from "./access/mod.ts";
+import { type ClientTrust, ClusterAccess } from "./access/mod.ts";
 import { ControlPlaneApi, HttpsServer, PolicyReports, type ServedState, type ServerTls } from "./api/mod.ts";
 import {
   type CertificateSource,
@@ -14,6 +14,7 @@ import {
 } from "./certificates/mod.ts";
 import { FollowedObjects } from "./followed-objects.ts";
 import type { PolicyComputation } from "./policy/mod.ts";
+import { earlierComputation, KeptInputs } from "./warm-start.ts";
 import { Watches } from "./watches/mod.ts";
 
 export interface ControllerOptions {
@@ -25,6 +26,8 @@ export interface ControllerOptions {
     | { readonly t: "given"; readonly directory: string }
     | { readonly t: "kept"; readonly secret: string; readonly names: readonly string[] };
   readonly publishedIn: PublishedIn;
+  /** Where what is known is kept for the next start; absent: nowhere. */
+  readonly dataDir?: string;
 }
 
 /** `pipette controller`: computes the cluster's network policies, and serves each node its part. */
@@ -36,24 +39,39 @@ export class Controller implements Running {
 
   /** Serves once there is a certificate; policies once they are computed. @throws what the signal was aborted with */
   static async start(options: ControllerOptions, logger: Logger, signal: AbortSignal): Promise<Controller> {
+    const { cluster, env, publishedIn, listen, dataDir } = options;
     await using starting = new AsyncDisposableStack();
-    const client = starting.use(new ApiClient(options.cluster, { env: options.env }));
+    const client = starting.use(new ApiClient(cluster, { env }));
+    const publishCa = (ca: string): Promise<void> => publish(client, publishedIn, ca);
     const certificates = starting.use(
-      await FollowedCertificates.start(sourceOf(options, client), {
-        logger,
-        signal,
-        publish: (ca) => publish(client, options.publishedIn, ca),
+      await FollowedCertificates.start(sourceOf(options, client), { logger, signal, publish: publishCa }),
+    );
+    const now: { state?: ServedState | undefined; server?: HttpsServer; kept?: KeptInputs } = {};
+    let isComplete = false;
+    if (dataDir !== undefined) now.state = await earlierState(dataDir, logger);
+    const tls = (): ServerTls => ({ ...certificates.serving, clientCas: clientCasOf(objects.trust) });
+    const replaceTls = (): void => now.server?.replaceTls(tls());
+    const objects = starting.use(
+      new FollowedObjects(client, logger, {
+        trustChanged: replaceTls,
+        changed: () => {
+          if (isComplete) now.state?.watches.changed();
+          now.kept?.changed();
+        },
       }),
     );
-    const now: { state?: ServedState; server?: HttpsServer } = {};
-    const tls = (): ServerTls => {
-      const { cert, key } = certificates.serving;
-      const { clientCa, proxyCa } = objects.trust;
-      return { cert, key, clientCas: [clientCa, proxyCa].filter((pem) => pem !== "") };
-    };
-    const replaceTls = (): void => now.server?.replaceTls(tls());
-    const objects = starting.use(new FollowedObjects(client, logger, () => now.state?.watches.changed(), replaceTls));
     const { computation } = objects;
+    const complete = (): void => {
+      const stale = now.state;
+      now.state = servedState(computation, objects.cluster);
+      isComplete = true;
+      // Who followed what was known before starts over, and replaces all of it.
+      stale?.watches.end();
+      logger.info("the policies are computed", computation.size);
+      if (dataDir !== undefined) now.kept = new KeptInputs(dataDir, () => objects.inputs, logger);
+    };
+    void objects.complete.then(complete, () => undefined);
+    starting.defer(() => now.kept?.[Symbol.asyncDispose]());
     const access = new ClusterAccess({
       client,
       logger,
@@ -61,21 +79,11 @@ export class Controller implements Running {
       pod: (key) => computation.pod(key),
     });
     const api = new ControlPlaneApi({ logger, access, state: () => now.state });
-    const server = starting.use(
-      await HttpsServer.listen(options.listen, tls(), (exchange) => void api.serve(exchange)),
-    );
-    now.server = server;
-    certificates.onReplaced = replaceTls;
-    void objects.complete.then(
-      () => {
-        now.state = servedState(computation, objects.cluster);
-        logger.info("the policies are computed", computation.size);
-      },
-      () => undefined,
-    );
+    now.server = starting.use(await HttpsServer.listen(listen, tls(), (exchange) => void api.serve(exchange)));
     starting.defer(() => now.state?.watches.end());
-    logger.info("ready", { listen: `${options.listen.host}:${server.port}` });
-    return new Controller(server.port, starting.move());
+    certificates.onReplaced = replaceTls;
+    logger.info("ready", { listen: `${listen.host}:${now.server.port}` });
+    return new Controller(now.server.port, starting.move());
   }
 
   private constructor(port: number, resources: AsyncDisposableStack) {
@@ -88,12 +96,21 @@ export class Controller implements Running {
   }
 }
 
-/** Of a computation that is complete. */
-export function servedState(computation: PolicyComputation, cluster: Cluster): ServedState {
+const clientCasOf = ({ clientCa, proxyCa }: ClientTrust): string[] => [clientCa, proxyCa].filter((pem) => pem !== "");
+
+/** Of a computation that is complete. @param isStale it is of what an earlier process knew */
+export function servedState(computation: PolicyComputation, cluster: Cluster, isStale = false): ServedState {
   const reports = new PolicyReports();
-  const watches = new Watches(computation, { published: (changes) => reports.follow(changes) });
+  const watches = new Watches(computation, { isStale, published: (changes) => reports.follow(changes) });
   watches.publish();
   return { computation, watches, reports, cluster };
+}
+
+async function earlierState(dataDir: string, logger: Logger): Promise<ServedState | undefined> {
+  const earlier = await earlierComputation(dataDir, logger);
+  if (earlier === undefined) return undefined;
+  logger.info("serves what was known before, until the policies are computed anew", earlier.computation.size);
+  return servedState(earlier.computation, earlier.cluster, true);
 }
 
 function sourceOf({ certificates, publishedIn }: ControllerOptions, client: ApiClient): CertificateSource {

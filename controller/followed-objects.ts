@@ -19,6 +19,14 @@ import {
 } from "../shared/policy/mod.ts";
 import { type ClientTrust, clientTrusts, noTrust, trustConfigMap } from "./access/mod.ts";
 import { PolicyComputation } from "./policy/mod.ts";
+import type { Inputs } from "./snapshot.ts";
+
+export interface FollowHandlers {
+  /** What is computed has changed. */
+  changed(): void;
+  /** Others may say who asks. */
+  trustChanged(): void;
+}
 
 /** The cluster's NetworkPolicies, Pods and Namespaces as the API server has them, and what is computed of them. */
 export class FollowedObjects implements AsyncDisposable {
@@ -31,8 +39,7 @@ export class FollowedObjects implements AsyncDisposable {
   readonly #trust: Informer<ClientTrust>;
   readonly #changed: () => void;
 
-  /** @param changed called after each change of what is computed */
-  constructor(client: ApiClient, logger: Logger, changed: () => void, trustChanged: () => void) {
+  constructor(client: ApiClient, logger: Logger, { changed, trustChanged }: FollowHandlers) {
     const { computation } = this;
     this.#changed = changed;
     const follow = <T>(resource: Resource<T>, selection = {}): Informer<T> => {
@@ -77,6 +84,15 @@ export class FollowedObjects implements AsyncDisposable {
       namespaceLabels: (name) => this.#namespaces.objects.get(objectKey(name))?.labels,
       policiesIn: (namespace) =>
         [...this.#policies.objects.values()].filter((policy) => policy.namespace === namespace),
+    };
+  }
+
+  /** What is computed from, for a process that comes after. */
+  get inputs(): Inputs {
+    return {
+      namespaces: this.#namespaces.objects.values(),
+      pods: this.#pods.objects.values(),
+      policies: this.#policies.objects.values(),
     };
   }
 

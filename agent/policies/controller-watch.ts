@@ -6,7 +6,7 @@ import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { PolicyEvent } from "./events.ts";
 import { PolicySet } from "./policy-set.ts";
-import { WatchReader } from "./watch-reader.ts";
+import { type WatchListener, WatchReader } from "./watch-reader.ts";
 
 /** Who follows the controller. What it throws ends the watch, which then starts over. */
 export interface Follower {
@@ -20,6 +20,8 @@ export interface Follower {
 export interface WatchTimes {
   /** Until the headers of a watch have come. */
   readonly answerMs: number;
+  /** The longest silence before all that there is has been said. */
+  readonly silenceMs: number;
   /** How long a watch lasts at most: then it starts over, which mends what may have been missed. */
   readonly watchMs: number;
   /** Between attempts: doubles from the first to the longest. */
@@ -29,6 +31,7 @@ export interface WatchTimes {
 
 export const usualWatchTimes: WatchTimes = {
   answerMs: 10_000,
+  silenceMs: 30_000,
   // As long as Antrea's last at most. A peer that is dead is noticed by HTTP/2 within a minute.
   watchMs: 2 * 3600_000,
   retryFirstMs: 200,
@@ -57,12 +60,19 @@ export class ControllerWatch implements AsyncDisposable {
   readonly #ended = new AbortController();
   readonly #done: Promise<void>;
   readonly #problem: LogOnChange;
+  /** While the controller is followed. */
+  #client: ApiClient | undefined;
 
   constructor(options: ControllerWatchOptions) {
     this.#options = options;
     this.#times = options.times ?? usualWatchTimes;
     this.#problem = new LogOnChange(options.logger);
     this.#done = this.#run();
+  }
+
+  /** For requests to the controller that is followed, where one is. */
+  get client(): ApiClient | undefined {
+    return this.#client;
   }
 
   /** Why the controller is not followed now, if so. */
@@ -129,22 +139,26 @@ export class ControllerWatch implements AsyncDisposable {
         isStale ||= stale;
         incomplete--;
         if (incomplete > 0) return;
+        this.#client = client;
         isTaken = follower.complete(set, { tellsPods: resources.length === 1, isStale });
         this.#problem.clear();
       },
     };
-    const watches = resources.map((resource) => this.#watch(client, resource, new WatchReader(listener), signal));
+    const watches = resources.map((resource) => this.#watch(client, resource, listener, signal));
     try {
       await Promise.race(watches);
     } finally {
+      this.#client = undefined;
       over.abort(new Error("another watch has ended"));
       await Promise.allSettled(watches);
     }
   }
 
-  async #watch(client: ApiClient, resource: string, reader: WatchReader, signal: AbortSignal): Promise<void> {
+  async #watch(client: ApiClient, resource: string, listener: WatchListener, signal: AbortSignal): Promise<void> {
     const { node, follower } = this.#options;
-    const { answerMs, watchMs } = this.#times;
+    const action = `follow the policies of node "${node}"`;
+    const reader = new WatchReader(action, listener);
+    const { answerMs, silenceMs, watchMs } = this.#times;
     using patience = new Patience();
     const timeoutSeconds = Math.ceil((watchMs * (1 + Math.random())) / 2000);
     const query = new URLSearchParams({
@@ -154,13 +168,17 @@ export class ControllerWatch implements AsyncDisposable {
     });
     const path = `/apis/${resource}?${query}`;
     const accept = "application/vnd.kubernetes.protobuf";
-    const ask = { path, action: `follow the policies of node "${node}"`, accept, signal };
-    const { body } = await client.stream(ask, patience, answerMs);
-    follower.heard();
-    patience.last(timeoutSeconds * 1000 + overtimeMs, "did not end a watch in time");
+    const { body } = await client.stream({ path, action, accept, signal }, patience, answerMs);
+    const wait = (): void =>
+      reader.isComplete
+        ? patience.last(timeoutSeconds * 1000 + overtimeMs, "did not end a watch in time")
+        : patience.last(silenceMs, `did not say all that there is, and nothing for ${silenceMs} ms`);
+    wait();
     for await (const chunk of body) {
-      follower.heard();
+      const wasComplete = reader.isComplete;
       reader.push(chunk);
+      follower.heard();
+      if (!wasComplete) wait();
     }
   }
 }

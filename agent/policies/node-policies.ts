@@ -7,8 +7,10 @@ import type { ApiClient } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { Problem } from "../datapath/datapath.ts";
-import type { PolicyEnforcement, RefusedRule } from "../datapath/policies.ts";
+import type { PodRule, PolicyEnforcement, RefusedRule } from "../datapath/policies.ts";
+import { ControllerReports, type PolicyStatus } from "./controller-reports.ts";
 import { ControllerWatch, type WatchTimes } from "./controller-watch.ts";
+import type { KnownPolicy } from "./known-policy.ts";
 import { podKey } from "./members.ts";
 import { type PodOf, RuleStore } from "./rule-store.ts";
 import { StateFile } from "./state-file.ts";
@@ -24,6 +26,8 @@ export interface NodePoliciesOptions {
   connect(): Promise<ApiClient>;
   readonly logger: Logger;
   readonly times?: WatchTimes;
+  /** Between two reports of what was counted. */
+  readonly reportMs?: number;
 }
 
 /** An attachment, and whose it is as far as its lease says. */
@@ -57,6 +61,12 @@ export class NodePolicies implements AsyncDisposable {
   readonly #waiting = new Map<string, () => void>();
   /** Pods that started before it. */
   readonly #late = new Map<string, Owner>();
+  #reports: ControllerReports | undefined;
+  /** What is in force, and by rules' ids what could not be put in force. */
+  #inForce: { readonly rules: ReadonlyMap<string, PodRule>; readonly statuses: readonly PolicyStatus[] } = {
+    rules: new Map(),
+    statuses: [],
+  };
   #refused: readonly RefusedRule[] = [];
   #heardAtMs: number | undefined;
 
@@ -99,20 +109,24 @@ export class NodePolicies implements AsyncDisposable {
   /**
    * Once the data path has started, and before anything is served: what is to be in force is, for every interface that
    * stands. From then on the controller is followed.
-   * @param standing owners of the interfaces
-   * @param leased owners of leases
+   * @param attached owners of interfaces and of leases
    * @throws {CniError} where it cannot be put in force
    */
-  async begin(standing: readonly Owner[], leased: readonly Owner[]): Promise<void> {
-    const there = new Set([...standing, ...leased].map(ownerKey));
-    const known = new Set<string>();
-    for (const { owner } of [...this.#store.attachments])
-      if (there.has(ownerKey(owner))) known.add(ownerKey(owner));
-      else this.#store.detach(owner);
-    for (const owner of standing) if (!known.has(ownerKey(owner))) this.#store.attach(owner, "unknown");
-    const { logger, node, connect, times } = this.#options;
+  async begin(attached: readonly Owner[]): Promise<void> {
+    const there = new Map(attached.map((owner) => [ownerKey(owner), owner]));
+    for (const { owner } of [...this.#store.attachments]) if (!there.delete(ownerKey(owner))) this.#store.detach(owner);
+    for (const owner of there.values()) this.#store.attach(owner, "unknown");
+    const { logger, node, connect, times, enforcement, reportMs } = this.#options;
     this.#loop = new ReconcileLoop({ what: "network policies", reconcile: () => this.#enforce(), logger });
     await this.#loop.run();
+    this.#reports = new ControllerReports({
+      ...{ node, enforcement, logger },
+      statuses: () => this.#inForce.statuses,
+      ruleOf: (id) => this.#inForce.rules.get(id),
+      client: () => this.#watch?.client,
+      wantsStatuses: () => this.#store.tellsPods === true,
+      ...(reportMs === undefined ? {} : { everyMs: reportMs }),
+    });
     this.#watch = new ControllerWatch({
       node,
       connect,
@@ -123,6 +137,7 @@ export class NodePolicies implements AsyncDisposable {
           if (isStale && this.#store.tellsPods !== undefined) return false;
           this.#store.replace(set, tellsPods);
           this.#loop?.trigger();
+          this.#reports?.startOver();
           logger.info("the controller has told all network policies", { policies: set.policies.size, isStale });
           return true;
         },
@@ -182,21 +197,33 @@ export class NodePolicies implements AsyncDisposable {
     this.#loop?.trigger();
   }
 
+  /** One sentence for people. */
+  get summary(): string {
+    const { rules, statuses } = this.#inForce;
+    const failing = statuses.filter(({ failure }) => failure !== undefined).length;
+    const refused = failing === 0 ? "" : `, ${failing} of them refused in part or as a whole`;
+    return `network policies: ${statuses.length} with ${rules.size} rules${refused}; controller ${this.#lastHeard()}`;
+  }
+
   problems(): readonly Problem[] {
     if (this.#store.tellsPods !== undefined) return [];
     const is = this.#watch?.problem ?? "the controller has not told them yet";
     return [{ code: 50, message: `Cannot let pods communicate: no network policies are known: ${is}` }];
   }
 
-  async degraded(): Promise<readonly string[]> {
+  /** @param standing owners of interfaces */
+  async degraded(standing: readonly Owner[]): Promise<readonly string[]> {
     const policies = [...this.#store.set.policies.values()];
-    const closed = [...this.#store.attachments].filter(({ owner }) => !this.#store.isKnown(owner));
+    const there = new Set(standing.map(ownerKey));
+    const closed = [...this.#store.attachments].filter(
+      ({ owner }) => there.has(ownerKey(owner)) && !this.#store.isKnown(owner),
+    );
     const named = (pod: PodOf): string => (typeof pod === "string" ? "of an unknown pod" : `of "${podKey(pod)}"`);
     const watching = this.#watch?.problem;
     return [
       ...(watching === undefined
         ? []
-        : [`The controller of network policies is not followed${this.#since()}: ${watching}`]),
+        : [`The controller of network policies is not followed, ${this.#lastHeard()}: ${watching}`]),
       ...some(
         closed,
         ({ owner, pod }) =>
@@ -207,11 +234,10 @@ export class NodePolicies implements AsyncDisposable {
         ({ name, refused }) =>
           `NetworkPolicy "${name.namespace}/${name.name}" is not enforced, and its pods are isolated: ${refused}`,
       ),
-      ...some(
-        this.#refused,
-        ({ id, reason }) =>
-          `Rule "${id}" of a NetworkPolicy is not in force, and what it would allow is closed: ${reason}`,
-      ),
+      ...some(this.#refused, ({ id, reason }) => {
+        const { namespace = "", name = id } = this.#inForce.rules.get(id)?.policy ?? {};
+        return `A rule of NetworkPolicy "${namespace}/${name}" is not in force, and what it would allow is closed: ${reason}`;
+      }),
       ...(this.#file.problem === undefined ? [] : [this.#file.problem]),
       ...some(await this.#options.enforcement.differences(), (difference) => difference),
     ];
@@ -219,6 +245,7 @@ export class NodePolicies implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended.abort();
+    await this.#reports?.[Symbol.asyncDispose]();
     await this.#watch?.[Symbol.asyncDispose]();
     await this.#loop?.[Symbol.asyncDispose]();
     await this.#file[Symbol.asyncDispose]();
@@ -227,9 +254,12 @@ export class NodePolicies implements AsyncDisposable {
   async #enforce(): Promise<undefined> {
     const wanted = this.#store.take();
     const known = [...this.#store.attachments].filter(({ owner }) => this.#store.isKnown(owner));
+    const policies = [...this.#store.set.policies.values()];
     this.#file.changed();
     const refused = await this.#options.enforcement.enforce(wanted);
     this.#refused = refused;
+    this.#inForce = { rules: wanted.rules, statuses: statusesOf(policies, wanted.rules, refused) };
+    this.#reports?.changed();
     this.#settled = new Set(known.map(({ owner }) => ownerKey(owner)));
     for (const { owner } of known) {
       const key = ownerKey(owner);
@@ -245,14 +275,27 @@ export class NodePolicies implements AsyncDisposable {
     this.#loop?.trigger();
   }
 
-  #since(): string {
-    if (this.#heardAtMs === undefined) return "";
-    return `, and was last heard ${Math.round((performance.now() - this.#heardAtMs) / 1000)} s ago`;
+  #lastHeard(): string {
+    if (this.#heardAtMs === undefined) return "never heard";
+    return `last heard ${Math.round((performance.now() - this.#heardAtMs) / 1000)} s ago`;
   }
 }
 
 const isSamePod = (a: PodOf, b: PodOf): boolean =>
   typeof a === "string" || typeof b === "string" ? a === b : podKey(a) === podKey(b) && a.uid === b.uid;
+
+/** How far these policies are in force. */
+function statusesOf(
+  policies: readonly KnownPolicy[],
+  rules: ReadonlyMap<string, PodRule>,
+  refused: readonly RefusedRule[],
+): PolicyStatus[] {
+  const failures = new Map(refused.map(({ id, reason }) => [rules.get(id)?.policy.uid, reason]));
+  return policies.map(({ name: { uid }, generation, refused: strange }) => {
+    const failure = strange ?? failures.get(uid);
+    return { uid, generation, ...(failure === undefined ? {} : { failure }) };
+  });
+}
 
 /** As many sentences as somebody reads. */
 function some<T>(of: readonly T[], sentence: (one: T) => string): string[] {

@@ -28,7 +28,10 @@ export function policed(dataPath: DataPath, policies: NodePolicies): DataPath {
     ...(missing === undefined ? {} : { missing: () => missing.call(dataPath) }),
     ...(remake === undefined ? {} : { remake: (lost, addresses) => remake.call(dataPath, lost, addresses) }),
     problems: async () => [...(await dataPath.problems()), ...policies.problems()],
-    degraded: async () => [...(await dataPath.degraded()), ...(await policies.degraded())],
+    degraded: async () => {
+      const standing = (await dataPath.list()).map(({ owner }) => owner);
+      return [...(await dataPath.degraded()), ...(await policies.degraded(standing))];
+    },
     ...(watch === undefined ? {} : { watch: (look) => watch.call(dataPath, look) }),
     [Symbol.asyncDispose]: () => dataPath[Symbol.asyncDispose](),
   };

@@ -40,7 +40,7 @@ export class PolicySet {
   readonly policies = new Map<string, KnownPolicy>();
   readonly #groups: Readonly<Record<GroupKind, Groups>> = { targets: new Groups(), addresses: new Groups() };
   /** AppliedToGroups that have left the node while policies still name them: no pod here is in them. */
-  readonly #left = new Set<string>();
+  readonly left = new Set<string>();
   /** Uids, by `namespace/name`. */
   readonly computed = new Map<string, string>();
   /** Policies and pods about which something else has to be said since they were taken. */
@@ -62,7 +62,7 @@ export class PolicySet {
 
   /** Whether a group of its targets has not come, so that nobody knows whom it isolates. */
   isWaiting({ appliedTo }: KnownPolicy): boolean {
-    return appliedTo.some((name) => this.group("targets", name) === undefined && !this.#left.has(name));
+    return appliedTo.some((name) => this.group("targets", name) === undefined && !this.left.has(name));
   }
 
   /** @throws {Error} where it does not fit to what came before, or is too much; then it changes nothing */
@@ -151,7 +151,7 @@ export class PolicySet {
       uid,
       addressGroupsOf(before).filter((name) => !addresses.has(name)),
     );
-    for (const name of before.appliedTo) if (!this.#groups.targets.users.has(name)) this.#left.delete(name);
+    for (const name of before.appliedTo) if (!this.#groups.targets.users.has(name)) this.left.delete(name);
   }
 
   #putGroup(kind: GroupKind, name: string, members: readonly Member[]): void {
@@ -175,7 +175,7 @@ export class PolicySet {
     if (there === undefined) return;
     this.#members -= there.members.size;
     this.#groups[kind].all.delete(name);
-    if (kind === "targets" && this.#groups.targets.users.has(name)) this.#left.add(name);
+    if (kind === "targets" && this.#groups.targets.users.has(name)) this.left.add(name);
     this.#touchUsers(kind, name);
   }
 
@@ -183,7 +183,7 @@ export class PolicySet {
     const before = this.group(kind, name)?.members.size ?? 0;
     change();
     this.#members += (this.group(kind, name)?.members.size ?? 0) - before;
-    if (kind === "targets") this.#left.delete(name);
+    if (kind === "targets") this.left.delete(name);
     this.#touchUsers(kind, name);
   }
 

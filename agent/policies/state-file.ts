@@ -16,7 +16,7 @@ import {
 import { reasonOf } from "../../shared/reason.ts";
 import { parseJson } from "../../shared/schema/json.ts";
 import { anyText, boolean, list, object, optional, required, validate } from "../../shared/schema/mod.ts";
-import { memberMessage } from "./members.ts";
+import { type Member, memberMessage } from "./members.ts";
 import { PolicySet } from "./policy-set.ts";
 import type { PodOf, RuleStore } from "./rule-store.ts";
 import { WatchReader } from "./watch-reader.ts";
@@ -82,15 +82,14 @@ function framesOf(set: PolicySet): Uint8Array {
   const frames: Uint8Array[] = [];
   const put = (kind: string, raw: Uint8Array): void =>
     void frames.push(encodeWatchFrame("ADDED", encodeObject(kind, raw)));
-  for (const [kind, of] of [["AddressGroup", "addresses"] as const, ["AppliedToGroup", "targets"] as const])
-    for (const { name, members } of set.groups(of))
-      put(
-        kind,
-        GroupMessage.encode({
-          metadata: { ...nothing, name, uid: name },
-          members: Array.from(members.values(), memberMessage),
-        }),
-      );
+  const putGroup = (kind: string, name: string, members: Iterable<Member>): void =>
+    put(
+      kind,
+      GroupMessage.encode({ metadata: { ...nothing, name, uid: name }, members: Array.from(members, memberMessage) }),
+    );
+  for (const { name, members } of set.groups("addresses")) putGroup("AddressGroup", name, members.values());
+  for (const { name, members } of set.groups("targets")) putGroup("AppliedToGroup", name, members.values());
+  for (const name of set.left) putGroup("AppliedToGroup", name, []);
   for (const { raw } of set.policies.values()) put("NetworkPolicy", raw);
   for (const [key, uid] of set.computed) {
     const slash = key.indexOf("/");
@@ -117,7 +116,7 @@ export function readState(text: string): KnownState {
     return { owner, pod: pod === undefined ? ("unknown" as const) : isNone ? ("none" as const) : pod };
   });
   const set = new PolicySet();
-  const reader = new WatchReader({ event: (event) => set.apply(event), complete: () => undefined });
+  const reader = new WatchReader("read it", { event: (event) => set.apply(event), complete: () => undefined });
   reader.push(Uint8Array.fromBase64(frames));
   if (!reader.isWhole) throw new Error("it ends too early");
   return { attachments: known, ...(tellsPods === undefined ? {} : { policies: { set, tellsPods } }) };

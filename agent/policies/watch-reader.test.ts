@@ -24,7 +24,7 @@ const whole = (...frames: readonly Uint8Array[]): Uint8Array => new Uint8Array(B
 /** What is heard of bytes that come in pieces of this size. */
 function heard(bytes: Uint8Array, size = bytes.length): { said: unknown[]; error: string } {
   const said: unknown[] = [];
-  const reader = new WatchReader({
+  const reader = new WatchReader("follow it", {
     event: ({ t }) => void said.push(t),
     complete: (isStale) => void said.push(isStale ? "complete, stale" : "complete"),
   });

@@ -1,4 +1,4 @@
-import { decodeEnvelope, FrameCutter, textIn } from "../../shared/kubernetes/mod.ts";
+import { ApiError, decodeEnvelope, FrameCutter, textIn } from "../../shared/kubernetes/mod.ts";
 import {
   ComputedPod,
   decodeObject,
@@ -21,20 +21,36 @@ const maxInitialBytes = 512 * 1024 * 1024;
 
 /** Reads a watch of policies, pods and groups in protobuf, however its bytes are cut. Nothing after an error counts. */
 export class WatchReader {
+  readonly #action: string;
   readonly #listener: WatchListener;
   readonly #frames = new FrameCutter("lengths", maxFrameBytes);
   #isComplete = false;
   #initialBytes = 0;
 
-  constructor(listener: WatchListener) {
+  /** @param action for errors: `follow the policies of node "n1"` */
+  constructor(action: string, listener: WatchListener) {
+    this.#action = action;
     this.#listener = listener;
   }
 
-  /** @throws {Error} for what no controller says, in its words where it says that it ends; and what the listener throws */
+  /**
+   * @throws {ApiError} for what no controller says, or the listener refuses; and in the controller's words where it says
+   * that it ends
+   */
   push(chunk: Uint8Array): void {
-    if (!this.#isComplete) this.#initialBytes += chunk.length;
-    if (this.#initialBytes > maxInitialBytes) throw new Error(`the initial set has more than ${maxInitialBytes} bytes`);
-    for (const frame of this.#frames.push(chunk)) this.#read(frame);
+    try {
+      if (!this.#isComplete) this.#initialBytes += chunk.length;
+      if (this.#initialBytes > maxInitialBytes)
+        throw new Error(`the initial set has more than ${maxInitialBytes} bytes`);
+      for (const frame of this.#frames.push(chunk)) this.#read(frame);
+    } catch (caught) {
+      throw ApiError.from(caught, this.#action);
+    }
+  }
+
+  /** Whether all that there is has been said. */
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   /** Whether the bytes so far are whole events, the initial set among them. */

@@ -14,8 +14,8 @@ export interface ServerTls {
 
 /** A thousand nodes with three watches each, on connections of their own, and room for operators. */
 const maxConnections = 10_000;
-/** Until a new connection has sent a whole request head: whoever sends none holds a connection for nothing. */
-const firstRequestMs = 15_000;
+/** Until a new connection has sent a whole head of a request: whoever sends none holds a connection for nothing. */
+const usualFirstRequestMs = 15_000;
 /** Requests at a time of one connection over HTTP/2: the aggregation layer's are those of many clients. */
 const maxStreams = 250;
 const maxHeaderBytes = 64 * 1024;
@@ -30,10 +30,12 @@ const keepAliveMs = 30_000;
 export class HttpsServer implements AsyncDisposable {
   readonly #handle: (exchange: Exchange) => void;
   readonly #tls: ReturnType<typeof createTlsServer>;
+  readonly #firstRequestMs: number;
   readonly #sockets = new Set<TLSSocket>();
 
-  private constructor(tls: ServerTls, handle: (exchange: Exchange) => void) {
+  private constructor(tls: ServerTls, handle: (exchange: Exchange) => void, firstRequestMs: number) {
     this.#handle = handle;
+    this.#firstRequestMs = firstRequestMs;
     const http1 = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => {
       const socket = request.socket as TLSSocket;
       this.#serve(new Exchange(request, response, socket, () => socket.destroy()));
@@ -49,13 +51,12 @@ export class HttpsServer implements AsyncDisposable {
     // The fault of one connection ends that one.
     http1.on("clientError", (_, socket) => socket.destroy());
     http2.on("sessionError", () => undefined);
-    this.#tls = createTlsServer(
-      { ...contextOf(tls), requestCert: true, rejectUnauthorized: false, ALPNProtocols },
-      (socket) => {
-        this.#admit(socket);
-        (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
-      },
-    );
+    const options = { ...contextOf(tls), requestCert: true, rejectUnauthorized: false, ALPNProtocols };
+    this.#tls = createTlsServer(options, (socket) => {
+      (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
+    });
+    // Before the handshake: who never begins one holds a connection as well.
+    this.#tls.on("connection", (socket) => this.#admit(socket as TLSSocket));
     this.#tls.maxConnections = maxConnections;
     this.#tls.on("tlsClientError", () => undefined);
   }
@@ -65,8 +66,9 @@ export class HttpsServer implements AsyncDisposable {
     { host, port }: { readonly host: string; readonly port: number },
     tls: ServerTls,
     handle: (exchange: Exchange) => void,
+    firstRequestMs = usualFirstRequestMs,
   ): Promise<HttpsServer> {
-    const server = new HttpsServer(tls, handle);
+    const server = new HttpsServer(tls, handle, firstRequestMs);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     server.#tls.once("error", reject);
     server.#tls.listen(port, host, resolve);
@@ -98,7 +100,7 @@ export class HttpsServer implements AsyncDisposable {
     this.#sockets.add(socket);
     socket.on("error", () => undefined);
     socket.setKeepAlive(true, keepAliveMs);
-    const silent = setTimeout(() => socket.destroy(), firstRequestMs);
+    const silent = setTimeout(() => socket.destroy(), this.#firstRequestMs);
     socket[firstRequest] = () => clearTimeout(silent);
     socket.once("close", () => {
       this.#sockets.delete(socket);

@@ -29,6 +29,8 @@ export function serveWatch(
   { node, resource, encoding }: { node: string; resource: WatchedResource | undefined; encoding: Encoding },
 ): void {
   const { query } = exchange;
+  // Whatever is wrong with the request is said before the answer begins.
+  const lifetimeMs = lifetimeS(query) * 1000;
   const isWatchList = query.get("sendInitialEvents") === "true" && query.get("allowWatchBookmarks") === "true";
   const out = exchange.stream(
     encoding === "json" ? "application/json" : "application/vnd.kubernetes.protobuf;stream=watch",
@@ -41,7 +43,7 @@ export function serveWatch(
     },
   );
   const watch = watches.open({ node, resource, encoding, isWatchList }, out);
-  const ending = setTimeout(() => watch.end(), lifetimeS(query) * 1000);
+  const ending = setTimeout(() => watch.end(), lifetimeMs);
 }
 
 function lifetimeS(query: URLSearchParams): number {

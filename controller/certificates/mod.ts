@@ -3,4 +3,4 @@ export { FollowedCertificates } from "./followed-certificates.ts";
 export { GivenCertificates } from "./given-certificates.ts";
 export { KeptCertificates } from "./kept-certificates.ts";
 export { type PublishedIn, publish } from "./publish.ts";
-export type { CertificateSource, Serving } from "./serving.ts";
+export type { CertificateSource } from "./serving.ts";

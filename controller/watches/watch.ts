@@ -9,10 +9,16 @@ export interface WatchOut {
   destroy(): void;
 }
 
-/** What a watch may fall behind: a burst of changes waits, and who does not read at all is cut off. It starts over. */
-const maxWaitingBytes = 16 * 1024 * 1024;
-/** Of the initial set too: nothing at all was taken for so long. */
-const longestStallMs = 30_000;
+/** What a client may fall behind before it is cut off, and starts over. */
+export interface WatchBounds {
+  /** Of changes that wait; the initial set may be of any size. */
+  readonly waitingBytes: number;
+  /** For so long nothing at all was taken. */
+  readonly stallMs: number;
+}
+
+/** A burst of changes waits, and who does not read is gone before it costs much. */
+export const usualBounds: WatchBounds = { waitingBytes: 16 * 1024 * 1024, stallMs: 30_000 };
 /** Small events of one moment are written as one. */
 const pieceBytes = 64 * 1024;
 
@@ -23,6 +29,7 @@ export interface WatchOptions {
   readonly encoding: Encoding;
   /** It was asked for a watch that begins with a list, as client-go's informers do. */
   readonly isWatchList?: boolean;
+  readonly bounds: WatchBounds;
 }
 
 /** One who follows a node: the initial set, and then every change. */
@@ -54,7 +61,7 @@ export class Watch {
   push(events: Iterable<WatchEvent>): void {
     if (this.#isOver) return;
     this.#add(events);
-    if (this.#waitingBytes - this.#initialBytes > maxWaitingBytes) this.#drop();
+    if (this.#waitingBytes - this.#initialBytes > this.#options.bounds.waitingBytes) this.#drop();
     else this.#flush();
   }
 
@@ -94,7 +101,7 @@ export class Watch {
       const piece = this.#piece();
       this.#waitingBytes -= piece.length;
       this.#initialBytes = Math.max(0, this.#initialBytes - piece.length);
-      if (!this.#out.write(piece)) this.#stalled = setTimeout(() => this.#drop(), longestStallMs);
+      if (!this.#out.write(piece)) this.#stalled = setTimeout(() => this.#drop(), this.#options.bounds.stallMs);
     }
   }
 

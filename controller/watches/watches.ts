@@ -3,7 +3,7 @@ import type { Changes, PolicyComputation } from "../policy/mod.ts";
 import { AddedEvents } from "./added-events.ts";
 import { addressGroupKind, appliedToGroupKind, networkPolicyKind } from "./api-kind.ts";
 import { EventCollection, wholeState } from "./node-events.ts";
-import { Watch, type WatchOptions, type WatchOut } from "./watch.ts";
+import { usualBounds, Watch, type WatchBounds, type WatchOptions, type WatchOut } from "./watch.ts";
 import { emptyMetadata, WatchEvent, type WatchedResource } from "./watch-event.ts";
 
 export interface WatchesOptions {
@@ -11,6 +11,7 @@ export interface WatchesOptions {
   readonly isStale?: boolean;
   /** Told of all changes, before those who watch. */
   readonly published?: (changes: Changes) => void;
+  readonly bounds?: WatchBounds;
 }
 
 /** client-go's informers take only this for the end of the initial set, where they have asked for one. */
@@ -55,7 +56,8 @@ export class Watches {
   }
 
   /** The node's whole state, one bookmark, and then what changes. */
-  open(options: WatchOptions, out: WatchOut): Watch {
+  open(asked: Omit<WatchOptions, "bounds">, out: WatchOut): Watch {
+    const options = { ...asked, bounds: this.#options.bounds ?? usualBounds };
     // What waits is told to the others before the state that they have is this one's beginning.
     this.publish();
     const watch = new Watch(options, out, (ended) => this.#forget(ended));
@@ -90,7 +92,7 @@ export class Watches {
   }
 
   /** An empty object that ends the initial set. */
-  #bookmark({ resource = "networkpolicies", isWatchList }: WatchOptions): WatchEvent {
+  #bookmark({ resource = "networkpolicies", isWatchList }: Pick<WatchOptions, "resource" | "isWatchList">): WatchEvent {
     const annotations = [
       ...(this.#options.isStale ? [{ key: staleAnnotation, value: "true" }] : []),
       ...(isWatchList ? [{ key: initialEventsEnd, value: "true" }] : []),

@@ -15,14 +15,18 @@ export class BridgeNodes implements AsyncDisposable {
   readonly lines: string[] = [];
   readonly #stack = new AsyncDisposableStack();
 
-  static async start(sandbox: NetworkSandbox, names: readonly string[]): Promise<BridgeNodes> {
+  static async start(
+    sandbox: NetworkSandbox,
+    names: readonly string[],
+    subnets = ["10.77.0.0/24", "fd77::/64"],
+  ): Promise<BridgeNodes> {
     const made = new BridgeNodes();
     const [first, second] = names;
-    await made.#add(sandbox, first ?? "", 77, (work) => work());
+    await made.#add(sandbox, first ?? "", subnets, (work) => work());
     if (second === undefined) return made;
     const home = made.#stack.use(NetworkNamespace.current());
     const other = made.#stack.use(NetworkNamespace.create());
-    await made.#add(sandbox, second, 78, async (work) => {
+    await made.#add(sandbox, second, ["10.78.0.0/24", "fd78::/64"], async (work) => {
       other.enter();
       try {
         return await work();
@@ -48,8 +52,13 @@ export class BridgeNodes implements AsyncDisposable {
     return made;
   }
 
-  async #add(sandbox: NetworkSandbox, name: string, number: number, within: PolicedNode["within"]): Promise<void> {
-    const subnets = [cidr(`10.${number}.0.0/24`), cidr(`fd${number}::/64`)];
+  async #add(
+    sandbox: NetworkSandbox,
+    name: string,
+    blocks: readonly string[],
+    within: PolicedNode["within"],
+  ): Promise<void> {
+    const subnets = blocks.map(cidr);
     const filtered = this.nodes.length;
     const dataPath = await within(async (): Promise<DataPath> => {
       for (const tables of ["iptables", "ip6tables"])
@@ -66,7 +75,7 @@ export class BridgeNodes implements AsyncDisposable {
     this.#stack.defer(() => within(async () => dataPath[Symbol.asyncDispose]()));
     const links: { address: string }[] = JSON.parse(await within(() => sandbox.node(`ip -j link show ${bridgeName}`)));
     const mac = links[0]?.address ?? "";
-    this.nodes.push({ name, dataPath, within, gateway: { mac }, gateways: [`10.${number}.0.1`, `fd${number}::1`] });
+    this.nodes.push({ name, dataPath, within, subnets, mac });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -50,8 +50,12 @@ export class PolicyEnforcementInMemory implements PolicyEnforcement {
     return [...wanted.rules.keys()].filter((id) => this.cannot.has(id)).map((id) => ({ id, reason: "a test says so" }));
   }
 
+  /** What rules have counted, by their ids. */
+  readonly counted = new Map<string, number>();
+
   counts(): ReturnType<PolicyEnforcement["counts"]> {
-    return Promise.resolve({ rules: [], denied: [] });
+    const rules = Array.from(this.counted, ([id, packets]) => ({ id, packets, bytes: 100 * packets, sessions: 1 }));
+    return Promise.resolve({ rules, denied: [] });
   }
 
   differences(): Promise<readonly string[]> {

@@ -1,4 +1,4 @@
-import type { Changes, ComputedPolicy, ComputedRule, NodeState } from "../../controller/policy/mod.ts";
+import type { Changes, ComputedPolicy, NodeState } from "../../controller/policy/mod.ts";
 import { formatIp, type Ip, sameIp } from "../../shared/net/ip.ts";
 import { isInBlock, type Pod } from "../../shared/policy/mod.ts";
 import type { DrawnQuestion } from "./random-cluster.ts";
@@ -115,7 +115,7 @@ export class NodeView {
 }
 
 function isPort(
-  { ports }: ComputedRule & { t: "allow" },
+  { ports }: ComputedPolicy["rules"][number] & { t: "allow" },
   traffic: DrawnQuestion["traffic"],
   named: Pod | undefined,
 ): boolean {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
 import type { NodePolicies } from "../../agent/datapath/policies.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import { bitsOf, formatIp, type Ip } from "../../shared/net/ip.ts";
+import { bitsOf, type Cidr, contains, formatIp, gatewayIn, type Ip } from "../../shared/net/ip.ts";
 import type { Pod } from "../../shared/policy/mod.ts";
 import { ipamOf } from "../datapath/bridge-fixture.ts";
 import { EtherType, ethernet, ipv4, ipv6, udp } from "../support/frames/frame.ts";
@@ -20,9 +20,10 @@ export interface PolicedNode {
   readonly dataPath: DataPath;
   /** Runs in the node's namespace; nothing else may run meanwhile. */
   within<T>(work: () => Promise<T>): Promise<T>;
-  /** Of a family: what pods send to whom they do not know on their link. */
-  readonly gateway: { readonly mac: string };
-  readonly gateways: readonly string[];
+  /** Of its pods; the first address of each is the gateway's. */
+  readonly subnets: readonly Cidr[];
+  /** The gateway's. */
+  readonly mac: string;
 }
 
 export interface ProbedPod {
@@ -91,8 +92,8 @@ export class ProbedPods implements Disposable {
         ownLease: true,
         pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
         ipam: ipamOf(
-          pod.ips.map((ip) => `${formatIp(ip)}/${ip.family === 4 ? 24 : 64}`),
-          node.gateways,
+          pod.ips.map((ip) => `${formatIp(ip)}/${node.subnets.find((subnet) => contains(subnet, ip))?.prefix}`),
+          node.subnets.map((subnet) => formatIp(gatewayIn(subnet))),
         ),
       }),
     );
@@ -171,7 +172,7 @@ export class ProbedPods implements Disposable {
     const payload =
       protocol === "TCP" ? syn(ends, ports) : protocol === "UDP" ? udp(ends, ports, [1]) : sctpInit(ports);
     const isDirect = service === undefined && from.node === to.node;
-    const macs = { from: from.mac, to: isDirect ? to.mac : from.node.gateway.mac };
+    const macs = { from: from.mac, to: isDirect ? to.mac : from.node.mac };
     return source.family === 4
       ? ethernet(macs, EtherType.ipv4, ipv4(ends, numbers[protocol], payload))
       : ethernet(macs, EtherType.ipv6, ipv6(ends, numbers[protocol], payload));

@@ -4,7 +4,8 @@ import { type Access, ControlPlaneApi, HttpsServer, type ServedState } from "../
 import { servedState } from "../../controller/controller.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
 import { createLogger } from "../../shared/log.ts";
-import { Certificates } from "../registry/certificates.ts";
+import type { NetworkPolicy } from "../../shared/policy/mod.ts";
+import { Certificates } from "../support/certificates.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 
 /** Tokens say who they are: `node-n1` is the agent's of node "n1", `admin` an operator's, others nobody's. */
@@ -26,15 +27,13 @@ const accessByToken: Access = {
 export class ServedPolicies implements AsyncDisposable {
   readonly computation = new PolicyComputation();
   /** Absent: not computed yet. */
-  state: ServedState | undefined = servedState(this.computation, {
-    namespaceLabels: () => undefined,
-    policiesIn: () => [],
-  });
+  state: ServedState | undefined;
   readonly #certificates: Certificates;
   readonly #resources: AsyncDisposableStack;
   readonly #server: HttpsServer;
 
-  static async start(): Promise<ServedPolicies> {
+  /** @param policies what questions are answered by; besides that they are put into the computation like the others */
+  static async start(policies: readonly NetworkPolicy[] = []): Promise<ServedPolicies> {
     await using starting = new AsyncDisposableStack();
     const certificates = new Certificates(starting.use(scratchDir()).path);
     await certificates.make("ca");
@@ -48,6 +47,7 @@ export class ServedPolicies implements AsyncDisposable {
       await HttpsServer.listen({ host: "127.0.0.1", port: 0 }, tls, (exchange) => void served.api?.serve(exchange)),
     );
     const made = new ServedPolicies(certificates, server, starting.move());
+    made.state = servedState(made.computation, { namespaceLabels: () => undefined, policiesIn: () => policies });
     served.api = new ControlPlaneApi({
       logger: createLogger("warn", (line) => console.error(line)),
       access: accessByToken,

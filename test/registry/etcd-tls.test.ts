@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
+import { Certificates } from "../support/certificates.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
-import { Certificates } from "./certificates.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";
 import { eventually, machine } from "./etcd-machines.ts";
 

@@ -173,6 +173,24 @@ describe("the node's part of the overlay", () => {
     await expect.poll(() => asked.filter((what) => what.startsWith("useGateway")).length).toBe(2);
   });
 
+  test.each(["gw0", "tun0", "nic0"])("has its port %s as it was after somebody has changed it", async (name) => {
+    await using _node = await started({ mode: "hybrid", uplink: "nic0" });
+    // More than once, as the start may have left a reconciliation that is still to come.
+    for (let i = 0; i < 3; i++) {
+      database.change("Interface", name, { ofport_request: i + 1 });
+      await expect.poll(() => database.named("Interface", name)?.["ofport_request"]).toBeGreaterThan(3);
+    }
+  });
+
+  test("has its addresses on the bridge's own device, also where that is another one", async () => {
+    await using _node = await started({ mode: "noEncap", uplink: "nic0" });
+    for (let i = 0; i < 3; i++) {
+      asked = [];
+      database.change("Interface", "br-int", { ifindex: 100 + i });
+      await expect.poll(() => asked).toContain("keepAddresses nic0 br-int");
+    }
+  });
+
   test("is looked at as a whole with the next start, a gateway that is gone made anew", async () => {
     await using node = await started();
     asked = [];

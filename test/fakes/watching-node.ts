@@ -24,6 +24,8 @@ export class WireView {
   /** Annotations of the bookmark; absent before it has come. */
   bookmark: Readonly<Record<string, string>> | undefined;
   events = 0;
+  /** Whether it is of the ordered watch, where nothing is named before it is there. */
+  isOrdered = true;
   #rest = new Uint8Array(0);
 
   /** Any piece of the stream. */
@@ -78,6 +80,7 @@ export class WireView {
 
   /** Nothing may be open between two events: what a policy names is there before it. */
   #complete(policy: NetworkPolicyMessage): NetworkPolicyMessage {
+    if (!this.isOrdered) return policy;
     for (const name of policy.appliedToGroups)
       if (!this.appliedToGroups.has(name)) throw new Error(`a policy before its AppliedToGroup "${name}"`);
     for (const name of policy.rules.flatMap(({ from, to }) => [...from.addressGroups, ...to.addressGroups]))
@@ -152,8 +155,8 @@ export class WatchingNode implements AsyncDisposable {
   failure: unknown;
   isOver = false;
 
-  constructor(server: string, ca: string, node: string, path = orderedPath(node)) {
-    this.#client = clientOf(server, ca, `node-${node}`);
+  constructor(server: string, ca: string, node: string, path = orderedPath(node), token = `node-${node}`) {
+    this.#client = clientOf(server, ca, token);
     this.#reading = this.#follow(path);
   }
 
