@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Namespace, type NetworkPolicy, type Pod, readPod, readPolicy } from "../shared/policy/mod.ts";
-import { drawCluster } from "../test/policies/random-cluster.ts";
+import { drawCluster } from "../test/fakes/random-cluster.ts";
 import { random } from "../test/support/random.ts";
 import { scratchDir } from "../test/support/scratch-dir.ts";
 import { seed } from "../test/support/seed.ts";

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { ApiRequest } from "../../shared/kubernetes/mod.ts";
 import { ApiClient } from "../../shared/kubernetes/mod.ts";
-import type { ApiRequest } from "../../shared/kubernetes/transport.ts";
 import { createLogger } from "../../shared/log.ts";
 import { type Play, ScriptedTransport } from "../../test/fakes/kubernetes/scripted-transport.ts";
 import { eventually } from "../../test/support/eventually.ts";
