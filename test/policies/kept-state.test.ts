@@ -9,14 +9,17 @@ import { scratchDir } from "../support/scratch-dir.ts";
 import { seed } from "../support/seed.ts";
 
 const program = new URL("kept-state-program.ts", import.meta.url).pathname;
-const kills = 10;
+const leastKills = 8;
+/** On a machine where everything takes long, more are needed until some were within a write. */
+const mostKills = 60;
 
 test(`whenever an agent is killed, what it has kept of policies is whole, seed ${seed}`, async () => {
   using directory = scratchDir();
   const next = random(seed);
   const logger = createLogger("error", () => undefined);
   const seen = new Set<string | undefined>();
-  for (let i = 0; i < kills; i++) {
+  const wasWithin = (): boolean => readdirSync(directory.path).some((name) => name.endsWith(".tmp"));
+  for (let i = 0; i < leastKills || (i < mostKills && !(wasWithin() && seen.size > 1)); i++) {
     const agent = Bun.spawn([process.execPath, program, directory.path], { stdout: "pipe", stderr: "inherit" });
     // It writes by then.
     const reader = agent.stdout.getReader();
@@ -30,7 +33,5 @@ test(`whenever an agent is killed, what it has kept of policies is whole, seed $
     else seen.add(read.state.policies?.set.computed.get("x/a"));
     expect(statSync(join(directory.path, "policies.state")).mode & 0o777).toBe(0o600);
   }
-  // It was killed at different moments, and some of them were within a write.
-  expect(seen.size).toBeGreaterThan(1);
-  expect(readdirSync(directory.path).some((name) => name.endsWith(".tmp"))).toBe(true);
+  expect([seen.size > 1, wasWithin()]).toEqual([true, true]);
 });
