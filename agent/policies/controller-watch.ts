@@ -1,4 +1,4 @@
-import { pause } from "../../shared/async/abortable.ts";
+import { abortable, pause } from "../../shared/async/abortable.ts";
 import { Backoff } from "../../shared/async/backoff.ts";
 import { LogOnChange } from "../../shared/async/log-on-change.ts";
 import { type ApiClient, ApiError, Patience } from "../../shared/kubernetes/mod.ts";
@@ -93,7 +93,8 @@ export class ControllerWatch implements AsyncDisposable {
       const beganMs = performance.now();
       let waitMs = 0;
       try {
-        await using client = await this.#options.connect();
+        // A client that nobody waits for any more has not opened a connection.
+        await using client = await abortable(this.#options.connect(), signal);
         await this.#follow(client);
       } catch (caught) {
         if (signal.aborted) return;

@@ -87,10 +87,7 @@ export class NodePolicies implements AsyncDisposable {
     if (read.t === "damaged")
       logger.error(
         "what was known of network policies is of no use: every pod is isolated until the controller is heard",
-        {
-          path: this.#file.path,
-          error: read.is,
-        },
+        { path: this.#file.path, error: read.is },
       );
     for (const { owner, pod } of leased) this.#store.attach(owner, pod);
     if (read.t === "ok") {
@@ -250,8 +247,9 @@ export class NodePolicies implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended.abort();
-    await this.#reports?.[Symbol.asyncDispose]();
+    // Its end ends a report that is under way, too.
     await this.#watch?.[Symbol.asyncDispose]();
+    await this.#reports?.[Symbol.asyncDispose]();
     await this.#loop?.[Symbol.asyncDispose]();
     await this.#file[Symbol.asyncDispose]();
   }
