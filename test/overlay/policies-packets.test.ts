@@ -13,7 +13,7 @@ const ip = (text: string) => parseIp(text)!;
 const policy = { namespace: "default", name: "p", uid: "u" };
 const nothing: NodePolicies = { rules: new Map(), isolated: new Map() };
 /** Longer than what a switch whose machine is busy needs for a packet, and shorter than TCP's patience. */
-const noticedMs = 700;
+const noticedMs = 500;
 /** Of `Conversation`. */
 const talk = 7171;
 

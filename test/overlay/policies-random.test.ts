@@ -68,7 +68,7 @@ describeWith("random policies on a real switch", ["root", "openvswitch"], () => 
 
   test("packets pass as the evaluator says, before and after each change, and open connections too", async () => {
     const tally = { passed: 0, stopped: 0, kept: 0, cut: 0 };
-    for (let drawn = 0; drawn < 45; drawn++) {
+    for (let drawn = 0; drawn < 24; drawn++) {
       const next = random(seed * 1_000_003 + drawn);
       const cluster = drawCluster(next);
       const pods = new Map(
@@ -87,6 +87,7 @@ describeWith("random policies on a real switch", ["root", "openvswitch"], () => 
       const after = worldOf(changed, moved);
       const relabelled = new Map([...pods.values()].map((pod, i) => [pod, moved[i] ?? pod]));
       await put(nodePolicies(before, ownerOf));
+      if (drawn % 10 === 0) expect(await bridge.policies.differences()).toEqual([]);
       const asked = Array.from({ length: 50 }, () => draw(cluster, pods, next));
       const labels: (string | undefined)[] = [];
       for (const { packet, expectedIn } of asked) {
@@ -113,7 +114,7 @@ describeWith("random policies on a real switch", ["root", "openvswitch"], () => 
         tally[further.passes ? "kept" : "cut"]++;
       }
     }
-    for (const count of Object.values(tally)) expect(count).toBeGreaterThan(50);
+    for (const count of Object.values(tally)) expect(count).toBeGreaterThan(20);
   }, 120_000);
 
   test("a pod that more rules select than one flow of the switch has room for", async () => {
@@ -137,6 +138,7 @@ describeWith("random policies on a real switch", ["root", "openvswitch"], () => 
     };
     await put({ rules, isolated });
     expect(await Promise.all([0, 3_999, 4_000, 8_499, 8_500].map(passes))).toEqual([true, true, true, true, false]);
+    expect(await bridge.policies.differences()).toEqual([]);
     rules.delete("rule-4000");
     await put({ rules: new Map(rules), isolated });
     expect(await Promise.all([3_999, 4_000, 4_001].map(passes))).toEqual([true, false, true]);
@@ -147,7 +149,6 @@ describeWith("random policies on a real switch", ["root", "openvswitch"], () => 
     const bundles = bridge.bundles;
     expect(await bridge.policies.enforce(wanted)).toEqual([]);
     expect(bridge.bundles - bundles).toBeLessThanOrEqual(1);
-    expect(await bridge.policies.differences()).toEqual([]);
   }
 });
 

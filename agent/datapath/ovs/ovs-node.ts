@@ -266,7 +266,7 @@ export class OvsNode implements OverlayNode {
     await this.#host.leaveToSwitch();
     if (!isSameContext(context, this.#running.context)) {
       // If the switch refuses, the context stays unapplied and is tried again.
-      await program.set(new Map([...this.#options.policies.follow(context), [baseKey, baseFlowSet(context)]]));
+      await this.#set(program, new Map([...this.#options.policies.follow(context), [baseKey, baseFlowSet(context)]]));
       this.#running = { context, program };
       this.#peers.markDirty();
       this.#ports.follow(context, (changes) => this.#setPods(program, changes));
@@ -287,12 +287,15 @@ export class OvsNode implements OverlayNode {
   }
 
   /** A pod's first packet already meets the policies. */
-  async #setPods(program: OpenFlowProgram, pods: FlowSetChanges): Promise<void> {
-    const changes = this.#withPolicies(pods);
+  #setPods(program: OpenFlowProgram, pods: FlowSetChanges): Promise<void> {
+    return this.#set(program, this.#withPolicies(pods));
+  }
+
+  async #set(program: OpenFlowProgram, changes: FlowSetChanges): Promise<void> {
     try {
       await program.set(changes);
     } catch (caught) {
-      if (isRefusedFlowSet(caught)) this.#options.policies.putBack(changes);
+      this.#options.policies.putBack(changes);
       throw caught;
     }
   }

@@ -21,7 +21,7 @@ import { tables } from "./tables.ts";
 /*
  * Network policies. The asking side's packets are judged: by the conjunctive flows of rules where the pod is isolated.
  * A rule that lets one pass leaves its label on the connection, in the half of its direction, and further packets pass
- * by the label alone, answers too. A rule's label changes whenever the rule comes to allow less (`RuleLabels`), so that
+ * by the label alone, answers too. A rule's label changes whenever the rule comes to allow less (`PolicyFlows`), so that
  * open connections are judged once more by what holds now, at their next packet. If no rule allows that one any more,
  * the connection is labelled as cut, and its answers are dropped too. Where nobody asks any more: see `rejudging.ts`.
  */

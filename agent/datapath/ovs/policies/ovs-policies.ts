@@ -51,7 +51,7 @@ export class OvsPolicies implements PolicyEnforcement {
     return this.#running?.flows.take() ?? new Map();
   }
 
-  /** The program has refused changes of which `alongside` answered some. */
+  /** It is unknown whether the program has these, of which `alongside` answered some: it is told them again. */
   putBack(changes: FlowSetChanges): void {
     this.#running?.flows.putBack(changes);
   }
@@ -117,7 +117,7 @@ async function pass({ program, flows, changed }: Running): Promise<void> {
   try {
     await program.set(changes);
   } catch (caught) {
-    if (isRefusedFlowSet(caught)) flows.putBack(changes);
+    flows.putBack(changes);
     throw caught;
   }
   await changed();

@@ -106,6 +106,23 @@ test("without policies there is nothing to tell the switch, whatever pods come a
   expect(flows.take()).toEqual(new Map());
 });
 
+test("what the switch may not have is told again, of policies alone", () => {
+  const flows = started();
+  flows.want(wanting([rule()], [web]));
+  const changes = flows.take();
+  expect(flows.take()).toEqual(new Map());
+  flows.putBack(new Map([...changes, ["pod/web", undefined]]));
+  expect(flows.take()).toEqual(changes);
+});
+
+test("the same said anew is nothing new to the switch", () => {
+  const flows = started();
+  flows.want(wanting([rule()], [web, db]));
+  flows.take();
+  flows.want(wanting([rule()], [web, db]));
+  expect(flows.take()).toEqual(new Map());
+});
+
 describe("a rule's label", () => {
   const clients = (...ips: string[]) => ({ peers: { sets: [set("clients", ...ips)], blocks: [] } });
   test.each<[string, Partial<PodRule>, Partial<PodRule>]>([

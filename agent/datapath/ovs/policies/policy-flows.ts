@@ -10,7 +10,7 @@ import { isolationFlows, policyFlows, ruleFlows } from "../pipeline/mod.ts";
 import type { FlowSet, FlowSetChanges } from "../program/flow-set.ts";
 import { StableIds } from "../program/mod.ts";
 import { ClauseMatches, type PodInterface } from "./clause-matches.ts";
-import { SharedMatches } from "./shared-matches.ts";
+import { policyPrefix, SharedMatches } from "./shared-matches.ts";
 
 /** What the switch takes. */
 const policyBounds = {
@@ -28,7 +28,7 @@ type PolicyBounds = Readonly<Record<keyof typeof policyBounds, number>>;
 const flowsOfRule = 4;
 
 /** The key of the flows that there are beside rules and isolated pods. */
-const baseKey = "policy/base";
+const baseKey = `${policyPrefix}base`;
 
 interface AppliedRule {
   readonly rule: PodRule;
@@ -141,9 +141,9 @@ export class PolicyFlows {
     return changes;
   }
 
-  /** The program has not taken these. */
+  /** The program may not have these. Flow sets of others do not count. */
   putBack(changes: FlowSetChanges): void {
-    for (const key of changes.keys()) this.#untold.add(key);
+    for (const key of changes.keys()) if (key.startsWith(policyPrefix)) this.#untold.add(key);
   }
 
   /** @returns why the switch cannot hold it */
@@ -251,7 +251,9 @@ export class PolicyFlows {
   #isolate(key: string): void {
     const [isolation, found] = [this.#isolated.get(key), this.#interfaces.get(key)];
     const flows = found === undefined ? [] : (isolation?.directions ?? []).flatMap((one) => isolationFlows(one, found));
-    this.#set(`policy/pod/${key}`, flows.length === 0 ? undefined : { category: Category.policy, flows });
+    const name = `${policyPrefix}pod/${key}`;
+    if (Bun.deepEquals(flows, this.#flowSets.get(name)?.flows ?? [])) return;
+    this.#set(name, flows.length === 0 ? undefined : { category: Category.policy, flows });
   }
 
   #setBase(): void {
@@ -265,6 +267,6 @@ export class PolicyFlows {
   }
 }
 
-const ruleKey = (id: string): string => `policy/rule/${id}`;
+const ruleKey = (id: string): string => `${policyPrefix}rule/${id}`;
 
 const blockName = ({ cidr, except }: BlockPeer): string => [cidr, ...except].map(formatCidr).join(" ");

@@ -17,6 +17,9 @@ interface Place {
   readonly parts: Set<Part>;
 }
 
+/** Of the keys of all flow sets of policies. */
+export const policyPrefix = "policy/";
+
 /** Flow sets that the matches are spread over, so that a change of one passes few others to the program. */
 const buckets = 1024;
 
@@ -85,7 +88,7 @@ export class SharedMatches {
     this.#changedParts.clear();
     const changed = new Set<string>();
     for (const key of this.#changedPlaces) {
-      const name = `policy/matches/${Bun.hash.crc32(key) % buckets}`;
+      const name = `${policyPrefix}matches/${Bun.hash.crc32(key) % buckets}`;
       const bucket = this.#buckets.get(name) ?? new Map<string, Flow>();
       this.#buckets.set(name, bucket);
       changed.add(name);
