@@ -7,12 +7,9 @@ import {
   Errno,
   isErrno,
   listCounters,
-  listElements,
-  listRules,
+  type Message,
   type NetlinkSocket,
-  readChainOfRule,
   readCounter,
-  readElementKeys,
   readRuleCount,
   type Table,
 } from "../../../protocols/netlink/mod.ts";
@@ -20,9 +17,10 @@ import { interfaceError } from "../../linux/kernel-errors.ts";
 import { unlessMissing } from "../../linux/set-elements.ts";
 import type { DeniedCount, NodePolicies, PolicyEnforcement, RefusedRule, RuleCount } from "../../policies.ts";
 import type { PolicedBridge } from "./node-chains.ts";
-import { changesBetween, type FilledSet, installation, type PacketProgram } from "./packet-program.ts";
+import { changesBetween, type FilledSet, type PacketProgram, placeOf } from "./packet-program.ts";
 import { deniedCounter, type PolicedPod, policyProgram } from "./policy-program.ts";
-import { RuleChains, shortName } from "./rule-chains.ts";
+import { countersOf, RuleChains } from "./rule-chains.ts";
+import { hasRanges, ruleCounts, standingKeys, standingProgram } from "./standing-program.ts";
 
 interface BridgePoliciesOptions {
   /** For packet filters; it lives as long. */
@@ -35,6 +33,12 @@ interface BridgePoliciesOptions {
 
 /** In a table of its own, by which an agent with other bridges is left alone. */
 export const policyTable = (bridge: string): Table => ({ family: "inet", name: `pipette-policies-${bridge}` });
+
+/** Messages of one transaction that need not be one: some MB at most. */
+const maxMessages = 1_000;
+
+const isIn = (one: ReadonlyMap<string, unknown>, other: ReadonlyMap<string, unknown>): boolean =>
+  [...one.keys()].every((key) => other.has(key));
 
 const nothing: NodePolicies = { rules: new Map(), isolated: new Map() };
 
@@ -52,6 +56,8 @@ export class BridgePolicies implements PolicyEnforcement {
   #wanted: NodePolicies | undefined;
   /** What the kernel has, as far as known. */
   #standing: PacketProgram | undefined;
+  /** What the last change has left, for the next one. */
+  #sweep: readonly Message[] = [];
   #refused: readonly RefusedRule[] = [];
 
   constructor(bridge: string, options: BridgePoliciesOptions) {
@@ -107,8 +113,8 @@ export class BridgePolicies implements PolicyEnforcement {
     return {
       rules: [...rules.keys()].map((id) => ({
         id,
-        ...of(shortName("rule", id)),
-        sessions: of(shortName("opened", id)).packets,
+        ...of(countersOf(id).passed),
+        sessions: of(countersOf(id).opened).packets,
       })),
       denied: [...isolated.values()].flatMap(({ owner, directions }) =>
         directions.map((direction) => ({ owner, direction, ...of(deniedCounter(owner, direction)) })),
@@ -163,54 +169,50 @@ export class BridgePolicies implements PolicyEnforcement {
   }
 
   #put(socket: NetlinkSocket, program: PacketProgram): void {
-    if (this.#standing === undefined) {
-      socket.transact(installation(program));
-      return;
-    }
-    try {
-      socket.transact(changesBetween(this.#standing, program));
-    } catch (caught) {
-      // Somebody has deleted something of it, or added to it.
-      if (![Errno.ENOENT, Errno.EBUSY, Errno.EEXIST].some((errno) => isErrno(caught, errno))) throw caught;
-      socket.transact(installation(program));
-    }
+    if (this.#standing !== undefined)
+      try {
+        this.#change(socket, this.#standing, program);
+        return;
+      } catch (caught) {
+        // Somebody has deleted something of it, or added to it.
+        if (![Errno.ENOENT, Errno.EBUSY, Errno.EEXIST].some((errno) => isErrno(caught, errno))) throw caught;
+      }
+    // What an earlier agent has left to be swept is found too.
+    this.#sweep = [];
+    this.#change(socket, standingProgram(socket, program), program);
+  }
+
+  #change(socket: NetlinkSocket, before: PacketProgram, after: PacketProgram): void {
+    const { prepare, put, sweep } = changesBetween(before, after);
+    const first = [...this.#sweep, ...prepare];
+    for (let at = 0; at < first.length; at += maxMessages) socket.transact(first.slice(at, at + maxMessages));
+    this.#sweep = [];
+    socket.transact(put);
+    this.#sweep = sweep;
   }
 
   #differences(): readonly string[] {
     const standing = this.#standing;
     if (standing === undefined)
       return this.#wanted === undefined ? [] : ["no packet rules of network policies are in force"];
-    const { socket } = this.#options;
-    const differences: string[] = [];
-    const chains = standing.parts.flatMap((part) => [...part.chains.values()]);
+    const counts = ruleCounts(this.#options.socket, standing);
+    const chains = standing.parts.flatMap((part) => [...part.chains]);
     const sets = standing.parts.flatMap((part) => [...part.sets.values()]);
-    for (const table of new Map(chains.map(({ table }) => [`${table.family} ${table.name}`, table])).values()) {
-      const found = new Map<string, number>();
-      for (const name of unlessMissing([], () => socket.dump(listRules(table), readChainOfRule)))
-        found.set(name, (found.get(name) ?? 0) + 1);
-      for (const { name, rules } of chains.filter(
-        (chain) => chain.table.family === table.family && chain.table.name === table.name,
-      )) {
-        const [wanted, is] = [rules().length, found.get(name) ?? 0];
-        if (wanted !== is)
-          differences.push(
-            `the chain "${name}" of the table "${table.family} ${table.name}" has ${is} rules, wanted ${wanted}`,
-          );
-      }
-    }
-    return [...differences, ...sets.flatMap((set) => this.#differenceOf(set))];
+    return [
+      ...chains.flatMap(([place, { rules }]) => {
+        const [wanted, is] = [rules().length, counts.get(place)?.count ?? 0];
+        return wanted === is ? [] : [`the chain "${place}" has ${is} rules, wanted ${wanted}`];
+      }),
+      ...sets.flatMap((set) => this.#differenceOf(set)),
+    ];
   }
 
-  #differenceOf({ set, elements }: FilledSet): readonly string[] {
-    const { socket } = this.#options;
-    const keys = unlessMissing([], () => socket.dump(listElements(set), readElementKeys)).flat();
-    const found = new Set(keys.map((key) => key.toHex()));
+  #differenceOf(filled: FilledSet): readonly string[] {
+    const { set, elements } = filled;
+    const found = standingKeys(this.#options.socket, set) ?? new Map<string, Uint8Array>();
+    if (set.hasRanges ? hasRanges(found, filled) : found.size === elements.size && isIn(elements, found)) return [];
     const lacking = [...elements.keys()].filter((key) => !found.has(key)).length;
-    // The kernel tells the ends of ranges too.
-    const extra = set.hasRanges ? 0 : [...found].filter((key) => !elements.has(key)).length;
-    if (lacking === 0 && extra === 0) return [];
-    const name = `the set "${set.name}" of the table "${set.table.family} ${set.table.name}"`;
-    return [`${name} lacks ${lacking} elements and has ${extra} that are not ours`];
+    return [`the set "${placeOf(set)}" has ${found.size} elements and lacks ${lacking} of ours`];
   }
 
   #asking<T>(action: string, ask: () => T): T {
