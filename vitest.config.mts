@@ -9,10 +9,11 @@ const fuzzing = ["test/{fuzz,mutants,policies}/**/*.test.ts"];
 // On a machine or in a directory of its own for each, with the product's deadlines: side by side, as those under Wine.
 const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
 
-// With etcd, or programs of Kubernetes, which mostly wait for one another: one file at a time, beside those.
-const controlPlane = ["test/{kubernetes,registry}/**/*.test.ts"];
+// With etcd, programs of Kubernetes or container runtimes, which mostly wait for one another: one file at a time, beside
+// those.
+const peers = ["test/{clients,kubernetes,registry}/**/*.test.ts"];
 // Whole clusters take some twelve minutes more: only "npm run test:kubernetes" runs them.
-const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"].map(
+const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods", "policies"].map(
   (name) => `test/kubernetes/${name}.test.ts`,
 );
 
@@ -33,10 +34,6 @@ const forwardedRest = [
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
 const expect = { poll: { timeout: 20_000 } };
 
-// What works with real processes, switches, members and a Windows that is none meets, once in many runs, something that
-// is not its own. It gets a second try, and the report names it all the same.
-const retry = 1;
-
 const inFront = {
   fileParallelism: false,
   maxWorkers: 1,
@@ -45,7 +42,6 @@ const inFront = {
   testTimeout: 60_000,
   hookTimeout: 120_000,
   expect,
-  retry,
 };
 
 const config = defineConfig({
@@ -71,13 +67,12 @@ const config = defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...apart, ...controlPlane, ...fuzzing],
+          exclude: [...windows, ...apart, ...peers, ...fuzzing],
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 60_000,
           hookTimeout: 120_000,
           expect,
-          retry,
           sequence: { groupOrder: 1 },
         },
       },
@@ -91,7 +86,6 @@ const config = defineConfig({
           // Of the first, which makes the Windows that all others copy.
           hookTimeout: 240_000,
           expect,
-          retry,
           sequence: { groupOrder: 2 },
         },
       },
@@ -103,7 +97,6 @@ const config = defineConfig({
           testTimeout: 60_000,
           hookTimeout: 120_000,
           expect,
-          retry,
           sequence: { groupOrder: 2 },
         },
       },
@@ -121,15 +114,14 @@ const config = defineConfig({
       {
         extends: true,
         test: {
-          name: "control-plane",
-          include: controlPlane,
+          name: "peers",
+          include: peers,
           exclude: clusters,
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect,
-          retry,
           sequence: { groupOrder: 3 },
         },
       },
@@ -144,7 +136,6 @@ const config = defineConfig({
           testTimeout: 180_000,
           hookTimeout: 300_000,
           expect,
-          retry,
           sequence: { groupOrder: 4 },
         },
       },

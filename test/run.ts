@@ -29,7 +29,7 @@ const reporter = new ClosingReporter(print);
 const inFront = "--in-front";
 const files = process.argv.slice(2).filter((word) => word !== inFront);
 // Each lane waits much, for clocks, switches and Windows' processes: side by side they keep two cores busy.
-const beside = ["windows", "apart", "control-plane", "forwarded"];
+const beside = ["windows", "apart", "peers", "forwarded"];
 // Of a length that only those wait for who ask for it, by the names of files.
 const clusters = files.length === 0 ? [] : ["clusters"];
 const early = projects.filter((name) => ![...beside, "clusters", "forwarded-rest"].includes(name));

@@ -11,7 +11,7 @@ export interface PolicyName {
 
 /** Addresses of pods that selectors chose. Never changed: other members are another object of the same name. */
 export interface AddressSet {
-  /** The address group's. Rules share sets. */
+  /** Of an address group, or of a part of one. Rules share sets. */
   readonly name: string;
   readonly ips: readonly Ip[];
 }
@@ -96,7 +96,8 @@ export interface PolicyEnforcement {
    * Puts exactly this in force, whatever was before, and answers when it is. Between old and new the node is never more
    * open than both together, nor more closed than what both allow. An open connection that no rule of the new state
    * allows is cut within a second; others lose no packet. Owners without an interface (yet) are remembered: their first
-   * packet already meets the rules.
+   * packet already meets the rules. It is also called before the data path has started, which then opens no pod before
+   * this is in force.
    * @returns the rules that could not be put in force
    * @throws {CniError} where nothing can be changed now (switch or kernel away); what is wanted is applied once it can
    */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
+import { CniCode } from "../../shared/errors.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { type Decision, keep, type OwnerRecord, reconcileOwner } from "./reconcile-owner.ts";
 
@@ -39,6 +40,18 @@ test("decides by the record as it is when its turn comes, and not as it was when
   expect(seen).toMatchObject({ leases: [], hasPendingDetach: true, needsCleanup: false, lastAddAt: 8 });
   expect(seen?.releasing).toMatchObject([{ state: "releasing" }]);
   expect(summary()).toEqual([["releasing"], ["a"], 1, 0]);
+});
+
+test("waits for calls of the same owner as long as it takes, or as it is told to", async () => {
+  const adding = Promise.withResolvers<void>();
+  const add = parts.mutex.run(key, { what: "ADD" }, () => adding.promise);
+  const cool = { t: "cool" } as const;
+  const waiting = carryOut(cool);
+  const bounded = reconcileOwner(parts, { owner, what: "the test", timeoutMs: 1, decide: () => cool });
+  await expect(bounded).rejects.toMatchObject({ code: CniCode.tryAgainLater });
+  adding.resolve();
+  await add;
+  expect(await waiting).toBe(cool);
 });
 
 test.each<[string, Decision, unknown[]]>([

@@ -103,11 +103,15 @@ test("after damage an interface has all of its leases again, also where the name
   expect(knowsEveryOwner(parts.allocator, "pods")).toBe(true);
 });
 
-test("after damage no new pod gets an address while an interface shows none", async () => {
-  stand("dark");
+test.each([
+  ["alone", ["dark"]],
+  ["before one that shows its own", ["dark", "lit"]],
+  ["after one that shows its own", ["lit", "dark"]],
+])("after damage no new pod gets an address while an interface shows none: %s", async (_order, standing) => {
+  for (const name of standing) stand(name, ...(name === "lit" ? ["10.9.0.9/24"] : []));
   loseSome();
   await reconcile(parts);
-  expect(parts.dataPath.containers()).toEqual(["dark"]);
+  expect(parts.dataPath.containers()).toEqual(standing.toSorted());
   expect(() => parts.allocator.allocate(ownerOf("new"), parts.ipam)).toThrow("were lost");
   expect(parts.lines.join()).toContain("addresses are given to no new pod");
 });

@@ -81,6 +81,39 @@ describe("release", () => {
     expect(await node.json("release", "10.1.0.2")).toEqual({ released: [] });
   });
 
+  test("says what it took back, also where that is one address, and where it is none", async () => {
+    using node = ipamTerminal({ ranges: [[{ subnet: "10.1.0.0/24" }]] });
+    await node.allocate("s1");
+    const { stdout, ...ended } = await node.run("release", "--container", "s1");
+    expect({ ...ended, lines: stdout.split("\n") }).toEqual({
+      status: 0,
+      stderr: "",
+      lines: [
+        "Released; cooling from now:",
+        "ADDRESS   STATE    NETWORK  SANDBOX  INTERFACE  POD         AGE",
+        expect.stringMatching(/^10\.1\.0\.2 {2}cooling {2}blue {5}s1 {7}eth0 {7}default\/s1 {2}\d+s$/),
+        "",
+      ],
+    });
+    const before = "was released before, nothing was changed\n";
+    expect((await node.run("release", "--container", "s1")).stdout).toBe(`sandbox "s1" (eth0) ${before}`);
+    expect((await node.run("release", "10.1.0.2")).stdout).toBe(`"10.1.0.2" ${before}`);
+  });
+
+  test.each([
+    [["10.1.0.9"], '"10.1.0.9" has no lease'],
+    [["--container", "s9"], 'sandbox "s9" (eth0) has no lease'],
+    [["--container", "s1", "--ifname", "eth1"], 'sandbox "s1" (eth1) has no lease'],
+  ])("%j names nothing", async (args, is) => {
+    using node = ipamTerminal();
+    await node.allocate("s1");
+    expect(await node.run("release", ...args)).toEqual({
+      status: 3,
+      stdout: "",
+      stderr: `Cannot release addresses: ${is}, wanted one attachment; --network NAME chooses\n`,
+    });
+  });
+
   test("by address leaves what the owner has got since alone", async () => {
     using node = ipamTerminal();
     await node.allocate("s1");
@@ -90,13 +123,16 @@ describe("release", () => {
     expect(await statesIn(node)).toContain("10.1.0.9/24 s1 allocated");
   });
 
-  test("by address needs no --force for a lease of an earlier boot", async () => {
+  test.each([
+    ["no --force for a lease of an earlier boot", "another", 0],
+    ["--force for one of an unknown boot", "", 1],
+  ])("by address wants %s", async (_what, bootId, status) => {
     using node = ipamTerminal();
     await node.allocate("s1");
     await node.change((store) => {
-      for (const lease of store.select({ by: "network" })) store.put({ ...lease, bootId: "another" });
+      for (const lease of store.select({ by: "network" })) store.put({ ...lease, bootId });
     });
-    expect((await node.run("release", "10.1.0.2")).status).toBe(0);
+    expect((await node.run("release", "10.1.0.2")).status).toBe(status);
   });
 
   test("ends releasing, but only with --force", async () => {

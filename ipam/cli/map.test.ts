@@ -244,6 +244,49 @@ describe("stats", () => {
     expect(stdout).toContain("2 addresses (0.2 per hour) given since the oldest");
   });
 
+  test("says all of it on one page", async () => {
+    using node = await withPods();
+    const hourAgo = Date.now() - 3_600_000;
+    await node.change((store) => {
+      store.setMark("generation", "11");
+      for (const lease of store.select({ by: "network" })) store.put({ ...lease, allocatedAtMs: hourAgo });
+    });
+    expect(await node.run("stats", "--conf", node.conf)).toEqual({
+      status: 0,
+      stderr: "",
+      stdout: [
+        "NETWORK  RANGE               TOTAL  ALLOCATED  RELEASING  COOLING  EXCLUDED  FREE  USED    OLDEST",
+        "blue     10.1.0.1-10.1.0.14  11     1          1          1        2         8     27.2 %  1h",
+        "10 addresses (10 per hour) given since the oldest of these leases, by all range sets of the database",
+        "",
+      ].join("\n"),
+    });
+    // The count was lost.
+    await node.change((store) => store.setMark("generation", "0"));
+    expect(await node.json("stats")).toMatchObject({
+      generation: 0,
+      pools: [{ churn: { allocations: 0, perHour: 0 } }],
+    });
+    const gone = ["s1", "s2", "s3"];
+    for (const id of gone) await node.run("release", "--container", id);
+    const { stdout } = await node.run("stats");
+    expect(stdout).toMatch(/ -\n$/);
+  });
+
+  test("counts an oldest lease for each range set, and shows who gave most since theirs", async () => {
+    using node = ipamTerminal();
+    for (const id of ["s1", "s2"]) await node.allocate(id);
+    const { pools, generation } = (await node.json("stats")) as { generation: number; pools: readonly object[] };
+    expect([generation, pools]).toEqual([
+      4,
+      [
+        expect.objectContaining({ range: "10.1.0.1-10.1.0.254", oldest: expect.objectContaining({ generation: 1 }) }),
+        expect.objectContaining({ churn: { allocations: 2 }, oldest: expect.objectContaining({ generation: 2 }) }),
+      ],
+    ]);
+    expect((await node.run("stats")).stdout).toContain("\n3 addresses given since");
+  });
+
   test("says so where nothing was given", async () => {
     using node = ipamTerminal();
     expect((await node.run("stats")).status).toBe(3);

@@ -81,3 +81,24 @@ test("a long import shows how far it is on a terminal, and says it in lines wher
   expect(stderr === "" || stderr.endsWith("\r\u001b[K")).toBe(true);
   expect((await node.json("list")) as unknown[]).toHaveLength(3000);
 });
+
+test("export says all that it did, in words and in JSON, and names files as Windows can", async () => {
+  using node = ipamTerminal();
+  await node.allocate("s1");
+  const to = `${node.path}/given`;
+  expect(await node.json("export", "--network", "blue", "--to", to, "--windows-names")).toEqual({
+    directory: to,
+    network: "blue",
+    leases: 2,
+    written: expect.any(Number),
+    removed: 0,
+    unreadable: [],
+  });
+  expect(readdirSync(to)).toEqual(expect.arrayContaining(["10.1.0.2", "fd00_1__2"]));
+  await node.run("release", "--container", "s1");
+  writeFileSync(`${to}/10.1.0.2`, "");
+  const { status, stdout } = await node.run("export", "--conf", node.conf, "--to", to, "--windows-names");
+  expect([status, stdout]).toEqual([0, expect.stringContaining('of network "blue" to')]);
+  expect((await node.run("export", "--to", to)).status).toBe(2);
+  expect((await node.run("export", "--network", "red", "--to", to)).status).toBe(3);
+});

@@ -6,7 +6,7 @@ import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { formatInterval } from "./intervals.ts";
 import { type IpamConfig, parseIpamConfig } from "./ipam-config.ts";
-import { readSettingsFile } from "./settings-file.ts";
+import { readSettingsFile, readTrusted } from "./settings-file.ts";
 
 /** A data directory with a settings file of network `net`. */
 function setUp(content?: object | string) {
@@ -35,6 +35,10 @@ describe("a settings file", () => {
     expect(await place.read()).toBeUndefined();
     expect(await readSettingsFile(`${place.dataDir}/none`, "net")).toBeUndefined();
     expect(await readSettingsFile(`${place.dataDir}/none/deeper`, "net")).toBeUndefined();
+    // Nor one that is gone between the two looks.
+    writeFileSync(place.file, "{}");
+    for (const path of ["none", "none/deeper", "net.json/none"])
+      expect(await readTrusted(`${place.dataDir}/${path}`)).toBeUndefined();
   });
 
   test("says what the configuration does not", async () => {

@@ -1,9 +1,11 @@
 import { constants, DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
+import { parseIp } from "../../shared/net/ip.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
 import { parseIpamConfig } from "../config/ipam-config.ts";
+import { SqliteStore } from "./sqlite-store.ts";
 
 /** Runs `work` and answers every statement that was prepared meanwhile. */
 function statementsOf(work: () => void): readonly string[] {
@@ -65,6 +67,24 @@ test("no statement of ADD, DEL, CHECK or an exhausted pool looks at more leases 
         : /PRIMARY KEY \(network=\? AND address/;
     expect(steps.join(), sql).toMatch(wanted);
   }
+});
+
+test.each([
+  ["few addresses looks at those alone", "10.3.255.255", /PRIMARY KEY \(network=\? AND address>\?/],
+  ["many looks at what was released", "10.4.0.0", /INDEX lease_left \(network=\?/],
+])("the search for what cools among %s", async (_name, to, wanted) => {
+  using scratch = scratchDir();
+  (await Allocator.open(scratch.path))[Symbol.dispose]();
+  const path = `${scratch.path}/leases.db`;
+  using store = await SqliteStore.open(path, scratch.path);
+  const within = { from: parseIp("10.0.0.0")!, to: parseIp(to)! };
+  const [sql = ""] = statementsOf(() => {
+    store.select({ by: "cooling", network: "net", releasedByMs: 9, within, limit: 3 });
+  });
+  const db = new DatabaseSync(path);
+  const steps = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as unknown as readonly { detail: string }[];
+  db.close();
+  expect(steps[0]?.detail).toMatch(wanted);
 });
 
 test("no statement is compiled again when it is used again with other values", async () => {

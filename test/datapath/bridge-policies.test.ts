@@ -7,6 +7,7 @@ import { egress, ingress, pod as named, ports } from "../fakes/policy-world.ts";
 import type { World } from "../policies/node-policies.ts";
 import { ownerOf, type PolicedNode, type Probe, ProbedPods } from "../policies/probed-pods.ts";
 import { heardAfter, TcpTalk, UdpTalk } from "../policies/talks.ts";
+import { forgetNeighbours } from "../support/forget-neighbours.ts";
 import { EtherType, ethernet, ipv4, Protocol, udp } from "../support/frames/frame.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
@@ -188,7 +189,7 @@ describeWith("network policies on a kernel bridge", ["linux", "root", "nft"], ()
     await pods.enforce(worldWith(of("a", egress())));
     expect(await heard()).toBe(0);
     // Who has an address is still asked and answered.
-    await sandbox.pod(from.netns, "ip neigh flush dev eth0");
+    await forgetNeighbours({ run: (command) => sandbox.pod(from.netns, command) }, "dev eth0");
     await sandbox.pod(from.netns, "ping -n -c 1 -W 1 10.77.0.11").catch(() => undefined);
     await sandbox.pod(from.netns, "ping -n -c 1 -W 1 fd77::11").catch(() => undefined);
     expect(await sandbox.pod(from.netns, "ip neigh show 10.77.0.11 dev eth0")).toContain(to.mac);

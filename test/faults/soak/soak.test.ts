@@ -9,7 +9,7 @@ import { soakNodes } from "./soak-nodes.ts";
 import { reportText } from "./soak-report.ts";
 import { runSoak } from "./soak-run.ts";
 
-const minutes = Number(process.env["PIPETTE_SOAK_MINUTES"] ?? 2);
+const minutes = Number(process.env["PIPETTE_SOAK_MINUTES"] ?? 1);
 
 describeWith("npm run soak", ["root", "nft"], () => {
   test("ends early with its report when it is asked to", async () => {

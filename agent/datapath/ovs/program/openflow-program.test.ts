@@ -63,7 +63,40 @@ test("a switch that cannot tell what others change is left without, and that is 
   expect(unwatched).toEqual(["Cannot watch the flows: the switch answers OFPBRC_BAD_STAT"]);
 });
 
+test("an agent that stops does not call its switch away, and refuses what comes then", async () => {
+  const program = await start();
+  await program.set(one("a", part([numbered(1)])));
+  await program[Symbol.asyncDispose]();
+  expect([statuses, program.status.lastError, priorities()]).toEqual([[true], "", [1]]);
+  await expect(program.set(one("a", undefined))).rejects.toThrow('Cannot put "a" into the switch: the agent stops');
+  await expect(program.finishRound()).rejects.toThrow("the agent stops");
+  expect(await program.compare(true)).toEqual([]);
+});
+
+test("what the switch has already is not put in again, nor is a bundle without anything in it", async () => {
+  const program = await start();
+  await program.set(one("a", part([numbered(1)])));
+  const before = made.done.length;
+  await program.set(one("a", part([numbered(1)])));
+  expect(made.done).toHaveLength(before);
+});
+
 describe("a connection that is lost", () => {
+  test("is told with its reason, until there is another one", async () => {
+    const program = await start({ setMs: 50 });
+    expect(program.status).toMatchObject({ connected: false, lastError: "" });
+    await program.set(one("a", part([numbered(1)])));
+    await made.close();
+    await expect.poll(() => program.status).toMatchObject({ connected: false, lastError: expect.stringMatching(/./) });
+    await expect(program.set(one("b", part([numbered(2)])))).rejects.toMatchObject({
+      code: 11,
+      message: expect.stringContaining(`(${program.status.lastError})`),
+    });
+    await made.listen();
+    await expect.poll(() => statuses).toEqual([true, false, true]);
+    expect(priorities()).toEqual([1, 2]);
+  });
+
   test("between a refused bundle and its changes one by one loses none of them", async () => {
     const program = await start();
     await program.set(one("before", part([numbered(1)])));

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { createLogger } from "../../../../shared/log.ts";
+import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
+import { AppliedServices } from "./applied-services.ts";
+import type { Service } from "./service.ts";
+
+const logger = createLogger("error", () => undefined);
+
+/** What is put into the switch for a service with this endpoint alone, where these are the node's blocks. */
+function keysFor(endpoint: string, ...blocks: readonly string[]): readonly string[] {
+  const ip = parseIp(endpoint)!;
+  const service: Service = {
+    key: "a",
+    clusterIp: parseIp(ip.family === 4 ? "10.96.0.1" : "fd00:96::1")!,
+    protocol: "tcp",
+    port: 80,
+    endpoints: [{ ip, port: 8080, weight: 100 }],
+  };
+  const applied = new AppliedServices({ podSubnets: blocks.map((block) => parseCidr(block)!) }, logger);
+  return [...applied.step([...applied.changesTo(new Map([["a", service]]))]).changes.keys()];
+}
+
+test.each([
+  ["the first of a block", "10.10.1.0", ["10.10.1.0/24"], true],
+  ["the last of a block", "10.10.1.255", ["10.10.1.0/24"], true],
+  ["the one before", "10.10.0.255", ["10.10.1.0/24"], false],
+  ["the one after", "10.10.2.0", ["10.10.1.0/24"], false],
+  ["one of the second block", "fd00:10::9", ["10.10.1.0/24", "fd00:10::/64"], true],
+  ["the same number in the other family", "::a0a:102", ["10.10.1.0/24"], false],
+  ["any, where another plugin gives addresses out", "192.0.2.7", [], true],
+] as const)("an endpoint may be a pod of this node: %s", (_which, endpoint, blocks, isLocal) => {
+  const hairpin = isLocal ? [`service-hairpin/${endpoint}`] : [];
+  expect(keysFor(endpoint, ...blocks)).toEqual(["service/a", ...hairpin]);
+});
