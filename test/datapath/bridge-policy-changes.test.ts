@@ -79,7 +79,7 @@ describeWith("policies of a kernel bridge that change", ["linux", "root", "nft"]
     let done = 0;
     for (; !isOver; done++) {
       if (done % 20 === 19) {
-        dataPath = await bridges.reopen("n1");
+        dataPath = await bridges.reopen("n1", nodePolicies(drawn(), ownerOf, "n1"));
       }
       await dataPath.policies?.enforce(nodePolicies(drawn(), ownerOf, "n1"));
       await Bun.sleep(next(10));
@@ -89,6 +89,13 @@ describeWith("policies of a kernel bridge that change", ["linux", "root", "nft"]
     expect(allowed).toContain(`${pings} packets transmitted, ${pings} received`);
     expect(denied).toContain(`${pings / 4} packets transmitted, 0 received`);
     expect(await dataPath.policies?.differences()).toEqual([]);
+  });
+
+  test("an agent that enforces none takes an earlier one's back", async () => {
+    await pods.enforce(drawn());
+    await bridges.reopen("n1");
+    expect(await sandbox.node("nft list ruleset")).not.toMatch(/policies|closed-/);
+    expect(await sandbox.ping(pods.at("x/c").netns, "10.77.0.11")).toBe(true);
   });
 
   test("a clean-up takes all of it back", async () => {

@@ -48,16 +48,15 @@ export class GuardedPorts {
   }
 
   /**
-   * First guards all existing ports, then returns those that were taken off the bridge. Without packet rules no port is
-   * set up, no pod is attached, and `missing` reports it.
+   * Guards all existing ports.
+   * @returns whether they are. Without packet rules no port is set up, no pod is attached, and `missing` reports it.
    */
-  restore(bridge: Link): void {
-    const isGuarded = this.#orLog(`set up the packet rules of the bridge "${bridge.name}"`, () => {
+  restore(bridge: Link): boolean {
+    return this.#orLog(`set up the packet rules of the bridge "${bridge.name}"`, () => {
       const pods = standingPods(this.#pairs, this.#guard, this.#network, bridge, this.#leasedTo);
       this.#policies.restore(pods.map((pod) => ({ ...pod, bridge: bridge.name })));
       this.#guard.guard(pods);
     });
-    if (isGuarded) this.putBack(bridge);
   }
 
   /** Returns ports to their bridge that somebody has taken off, or that were on an earlier bridge. */

@@ -4,6 +4,9 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Family } from "../../../../shared/net/ip.ts";
 import {
   askForChain,
+  deleteChain,
+  deleteSet,
+  deleteTable,
   Errno,
   isErrno,
   listCounters,
@@ -16,7 +19,7 @@ import {
 import { interfaceError } from "../../linux/kernel-errors.ts";
 import { unlessMissing } from "../../linux/set-elements.ts";
 import type { DeniedCount, NodePolicies, PolicyEnforcement, RefusedRule, RuleCount } from "../../policies.ts";
-import type { PolicedBridge } from "./node-chains.ts";
+import { bridgeChains, closedPorts, type PolicedBridge } from "./node-chains.ts";
 import { changesBetween, type FilledSet, type PacketProgram, placeOf } from "./packet-program.ts";
 import { deniedCounter, type PolicedPod, policyProgram } from "./policy-program.ts";
 import { countersOf, RuleChains } from "./rule-chains.ts";
@@ -54,6 +57,7 @@ export class BridgePolicies implements PolicyEnforcement {
   /** By owners' keys, those last that came last. */
   readonly #pods = new Map<string, PolicedPod>();
   #wanted: NodePolicies | undefined;
+  #isStarted = false;
   /** What the kernel has, as far as known. */
   #standing: PacketProgram | undefined;
   /** What the last change has left, for the next one. */
@@ -68,6 +72,8 @@ export class BridgePolicies implements PolicyEnforcement {
 
   async enforce(wanted: NodePolicies): Promise<readonly RefusedRule[]> {
     this.#wanted = wanted;
+    // Without its pods it would open those that an earlier agent has closed.
+    if (!this.#isStarted) return [];
     this.#apply();
     return this.#refused;
   }
@@ -92,10 +98,19 @@ export class BridgePolicies implements PolicyEnforcement {
     if (this.#pods.delete(key) && this.#concerns(key)) this.#apply();
   }
 
-  /** Puts back what somebody has deleted, and follows bridges that are others than before. @throws {CniError} 102 */
-  repair(): void {
-    if (this.#wanted === undefined) return;
-    if (this.#asking("compare", () => this.#differences()).length > 0) this.#standing = undefined;
+  /**
+   * Puts in force what is wanted, for the pods that were restored, and puts back what somebody has deleted. Repeatable.
+   * Where nothing is wanted by then, no policies are to be enforced, and an earlier agent's go.
+   * @throws {CniError} 102
+   */
+  start(): void {
+    this.#isStarted = true;
+    if (this.#wanted === undefined) {
+      this.#asking("take back network policies", () => this.#takeBack());
+      return;
+    }
+    if (this.#asking("compare the packet rules of policies", () => this.#differences()).length > 0)
+      this.#standing = undefined;
     this.#apply();
   }
 
@@ -166,6 +181,24 @@ export class BridgePolicies implements PolicyEnforcement {
     }
     this.#standing = program;
     this.#refused = refused;
+  }
+
+  #takeBack(): void {
+    const { socket, bridges } = this.#options;
+    const isGone = unlessMissing(true, () => {
+      socket.transact([deleteTable(this.#table)]);
+      return false;
+    });
+    if (isGone) return;
+    for (const bridge of bridges()) {
+      const closed = closedPorts(bridge.name);
+      const chains = bridgeChains(bridge, closed);
+      for (const message of [
+        ...chains.map(({ table, name }) => deleteChain(table, name)),
+        ...Object.values(closed).map(deleteSet),
+      ])
+        unlessMissing(undefined, () => socket.transact([message]));
+    }
   }
 
   #put(socket: NetlinkSocket, program: PacketProgram): void {
