@@ -135,8 +135,9 @@ describeWith("network policies on a kernel bridge", ["linux", "root", "nft"], ()
     expect(await sandbox.ping(pods.at("x/a").netns, "10.77.0.1")).toBe(true);
     await pods.enforce(worldWith({ podSelector: {}, policyTypes: ["Ingress", "Egress"] }));
     for (const address of ["10.77.0.10", "fd77::11"]) expect(await sandbox.ping(undefined, address)).toBe(true);
-    for (const address of ["10.77.0.1", "fd77::1", "10.77.0.11"])
-      expect.soft(await sandbox.ping(pods.at("x/a").netns, address, "one"), address).toBe(false);
+    const others = ["10.77.0.1", "fd77::1", "10.77.0.11"];
+    const reached = others.map((address) => sandbox.ping(pods.at("x/a").netns, address, "one"));
+    expect(await Promise.all(reached)).toEqual([false, false, false]);
     await pods.enforce(worldWith(egress({ to: [{ ipBlock: { cidr: "10.77.0.1/32" } }] })));
     expect(await sandbox.ping(pods.at("x/a").netns, "10.77.0.1")).toBe(true);
   });
