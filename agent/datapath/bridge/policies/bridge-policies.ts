@@ -146,16 +146,15 @@ export class BridgePolicies implements PolicyEnforcement {
    * @throws {NetlinkError}
    */
   problems(): readonly string[] {
-    if (this.#standing === undefined) return [];
+    if (this.#wanted === undefined || !this.#isStarted) return [];
     const { socket } = this.#options;
-    const bases = this.#standing.parts
-      .flatMap((part) => [...part.chains.values()])
-      .filter(({ hook }) => hook !== undefined);
+    const standing = this.#standing?.parts ?? [];
+    const bases = standing.flatMap((part) => [...part.chains.values()]).filter(({ hook }) => hook !== undefined);
     const isWhole = bases.every(({ table, name, rules }) => {
       const uses = unlessMissing(0, () => socket.get(askForChain(table.name, name, table.family), readRuleCount));
       return uses === rules().length;
     });
-    return isWhole ? [] : ["the packet rules of network policies are not all there"];
+    return isWhole && bases.length > 0 ? [] : ["the packet rules of network policies are not all there"];
   }
 
   /** Whether anything is in force for the owner, or will be. */
