@@ -1,5 +1,6 @@
 import { createBridgeDataPath } from "../../agent/datapath/bridge/mod.ts";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
+import type { NodePolicies } from "../../agent/datapath/policies.ts";
 import type { PolicedNode } from "../policies/probed-pods.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { NetworkSandbox } from "../support/network-sandbox.ts";
@@ -14,7 +15,7 @@ export class BridgeNodes implements AsyncDisposable {
   /** What data paths logged at `warn` or above. */
   readonly lines: string[] = [];
   readonly #stack = new AsyncDisposableStack();
-  readonly #open = new Map<string, () => Promise<DataPath>>();
+  readonly #open = new Map<string, (known?: NodePolicies) => Promise<DataPath>>();
 
   static async start(
     sandbox: NetworkSandbox,
@@ -53,11 +54,11 @@ export class BridgeNodes implements AsyncDisposable {
     return made;
   }
 
-  /** The data path that the next agent has. */
-  reopen(name: string): Promise<DataPath> {
+  /** The data path that the next agent has. @param known the policies that it knows at its start; absent: it enforces none */
+  reopen(name: string, known?: NodePolicies): Promise<DataPath> {
     const open = this.#open.get(name);
     if (open === undefined) throw new Error(`there is no node "${name}"`);
-    return open();
+    return open(known);
   }
 
   async #add(
@@ -70,7 +71,7 @@ export class BridgeNodes implements AsyncDisposable {
     const filtered = this.nodes.length;
     for (const tables of ["iptables", "ip6tables"])
       await within(() => sandbox.node(`sysctl -q -e -w net.bridge.bridge-nf-call-${tables}=${filtered}`));
-    const open = (): Promise<DataPath> =>
+    const open = (known?: NodePolicies): Promise<DataPath> =>
       within(async () => {
         const network = { name: "pods", subnets, bridge: bridgeName, hairpin: true, masquerade: false };
         const made = createBridgeDataPath({
@@ -79,6 +80,7 @@ export class BridgeNodes implements AsyncDisposable {
           logger: loggerInto(this.lines),
         });
         this.#stack.defer(() => within(async () => made[Symbol.asyncDispose]()));
+        if (known !== undefined) await made.policies?.enforce(known);
         await made.start();
         return made;
       });

@@ -87,17 +87,15 @@ class BridgeDataPath implements DataPath {
     const networks = [...this.#networks.values()];
     const { socket } = this.#pairs.tools;
     try {
-      const bridges = networks.map((network) => ensureBridge(socket, network).link);
-      this.#pairs.removeHalfMade(bridges.map(({ index }) => index));
-      networks.forEach((network, i) => {
-        const bridge = bridges[i];
-        if (bridge !== undefined) this.#portsOf(network).restore(bridge);
-      });
+      const bridges = networks.map((network) => ({ network, link: ensureBridge(socket, network).link }));
+      this.#pairs.removeHalfMade(bridges.map(({ link }) => link.index));
+      const guarded = bridges.filter(({ network, link }) => this.#portsOf(network).restore(link));
+      this.policies.start();
+      for (const { network, link } of guarded) this.#portsOf(network).putBack(link);
     } catch (caught) {
       throw interfaceError("prepare the bridges", caught);
     }
     turnOnForwarding(networks.map(routed));
-    this.policies.repair();
     await this.#installRules();
     await this.#reachOthers();
     await this.#pairs.tools.sweeper.sweep();

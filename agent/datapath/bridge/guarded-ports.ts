@@ -8,7 +8,7 @@ import { findLink, linkGroup, undefinedIfGone } from "../linux/host-links.ts";
 import type { HostPort } from "../linux/host-port.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
 import type { Attachment, PodPairs } from "../linux/pod-pairs.ts";
-import { bridgePort, isPodPort, podPort } from "./host-port.ts";
+import { bridgePort, isPodPort, podPort, policedPod } from "./host-port.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import type { BridgePolicies } from "./policies/bridge-policies.ts";
 import { type GuardedPod, PortGuard } from "./port-guard.ts";
@@ -48,16 +48,15 @@ export class GuardedPorts {
   }
 
   /**
-   * First guards all existing ports, then returns those that were taken off the bridge. Without packet rules no port is
-   * set up, no pod is attached, and `missing` reports it.
+   * Guards all existing ports.
+   * @returns whether they are. Without packet rules no port is set up, no pod is attached, and `missing` reports it.
    */
-  restore(bridge: Link): void {
-    const isGuarded = this.#orLog(`set up the packet rules of the bridge "${bridge.name}"`, () => {
+  restore(bridge: Link): boolean {
+    return this.#orLog(`set up the packet rules of the bridge "${bridge.name}"`, () => {
       const pods = standingPods(this.#pairs, this.#guard, this.#network, bridge, this.#leasedTo);
-      this.#policies.restore(pods.map((pod) => ({ ...pod, bridge: bridge.name })));
+      this.#policies.restore(pods.map((pod) => policedPod(pod, bridge)));
       this.#guard.guard(pods);
     });
-    if (isGuarded) this.putBack(bridge);
   }
 
   /** Returns ports to their bridge that somebody has taken off, or that were on an earlier bridge. */

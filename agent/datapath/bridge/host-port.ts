@@ -1,10 +1,12 @@
 import { parseMac } from "../../../shared/net/mac.ts";
 import { addPortMac, type Link, type Message, setPodPort } from "../../protocols/netlink/mod.ts";
+import { linkLocalOf } from "../addresses.ts";
 import { mismatch } from "../linux/compare.ts";
 import { linkGroup } from "../linux/host-links.ts";
 import type { HostPort } from "../linux/host-port.ts";
 import type { BridgePolicies } from "./policies/bridge-policies.ts";
-import type { PortGuard } from "./port-guard.ts";
+import type { PolicedPod } from "./policies/policy-program.ts";
+import type { GuardedPod, PortGuard } from "./port-guard.ts";
 
 /** The settings that a bridge port of a pod needs. */
 export function podPort({ name, index }: Link, mac: string, hairpin: boolean): readonly Message[] {
@@ -27,7 +29,7 @@ export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard, pol
       admit: ({ index }, { owner, ipam }, mac) => {
         const ips = ipam.ips.map(({ address }) => address.ip);
         // Its first packet must meet the rules.
-        policies.admit({ owner, port: index, ips, bridge: bridge.name });
+        policies.admit(policedPod({ owner, port: index, mac, ips }, bridge));
         guard.admit({ owner, port: index, mac, ips }, bridge);
       },
       dismiss: ({ index }) => {
@@ -38,6 +40,14 @@ export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard, pol
     },
   };
 }
+
+/** A pod as policies know it: by every address that it may send from. */
+export const policedPod = ({ owner, port, mac, ips }: GuardedPod, { name }: Pick<Link, "name">): PolicedPod => ({
+  owner,
+  port,
+  ips: [...ips, linkLocalOf(mac)],
+  bridge: name,
+});
 
 /** Whether a host end has the settings of `podPort`; declared MACs are checked at the bridge. */
 export const isPodPort = (host: Link, bridge: Link, hairpin: boolean): boolean =>

@@ -82,10 +82,12 @@ export {
   deleteTable,
   type Hook,
   listRules,
+  listSets,
   type PacketSet,
   type Rule,
   readChainOfRule,
   readRuleCount,
+  readSetName,
   type Table,
 } from "./nftables/objects.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";

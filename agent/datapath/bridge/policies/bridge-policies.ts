@@ -4,25 +4,26 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Family } from "../../../../shared/net/ip.ts";
 import {
   askForChain,
+  deleteChain,
+  deleteSet,
+  deleteTable,
   Errno,
   isErrno,
   listCounters,
-  listElements,
-  listRules,
+  type Message,
   type NetlinkSocket,
-  readChainOfRule,
   readCounter,
-  readElementKeys,
   readRuleCount,
   type Table,
 } from "../../../protocols/netlink/mod.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
 import { unlessMissing } from "../../linux/set-elements.ts";
 import type { DeniedCount, NodePolicies, PolicyEnforcement, RefusedRule, RuleCount } from "../../policies.ts";
-import type { PolicedBridge } from "./node-chains.ts";
-import { changesBetween, type FilledSet, installation, type PacketProgram } from "./packet-program.ts";
+import { bridgeChains, closedPorts, type PolicedBridge } from "./node-chains.ts";
+import { changesBetween, type FilledSet, type PacketProgram, placeOf } from "./packet-program.ts";
 import { deniedCounter, type PolicedPod, policyProgram } from "./policy-program.ts";
-import { RuleChains, shortName } from "./rule-chains.ts";
+import { countersOf, RuleChains } from "./rule-chains.ts";
+import { hasRanges, ruleCounts, standingKeys, standingProgram } from "./standing-program.ts";
 
 interface BridgePoliciesOptions {
   /** For packet filters; it lives as long. */
@@ -35,6 +36,12 @@ interface BridgePoliciesOptions {
 
 /** In a table of its own, by which an agent with other bridges is left alone. */
 export const policyTable = (bridge: string): Table => ({ family: "inet", name: `pipette-policies-${bridge}` });
+
+/** Messages of one transaction that need not be one: some MB at most. */
+const maxMessages = 1_000;
+
+const isIn = (one: ReadonlyMap<string, unknown>, other: ReadonlyMap<string, unknown>): boolean =>
+  [...one.keys()].every((key) => other.has(key));
 
 const nothing: NodePolicies = { rules: new Map(), isolated: new Map() };
 
@@ -50,8 +57,11 @@ export class BridgePolicies implements PolicyEnforcement {
   /** By owners' keys, those last that came last. */
   readonly #pods = new Map<string, PolicedPod>();
   #wanted: NodePolicies | undefined;
+  #isStarted = false;
   /** What the kernel has, as far as known. */
   #standing: PacketProgram | undefined;
+  /** What the last change has left, for the next one. */
+  #sweep: readonly Message[] = [];
   #refused: readonly RefusedRule[] = [];
 
   constructor(bridge: string, options: BridgePoliciesOptions) {
@@ -62,6 +72,8 @@ export class BridgePolicies implements PolicyEnforcement {
 
   async enforce(wanted: NodePolicies): Promise<readonly RefusedRule[]> {
     this.#wanted = wanted;
+    // Without its pods it would open those that an earlier agent has closed.
+    if (!this.#isStarted) return [];
     this.#apply();
     return this.#refused;
   }
@@ -86,10 +98,19 @@ export class BridgePolicies implements PolicyEnforcement {
     if (this.#pods.delete(key) && this.#concerns(key)) this.#apply();
   }
 
-  /** Puts back what somebody has deleted, and follows bridges that are others than before. @throws {CniError} 102 */
-  repair(): void {
-    if (this.#wanted === undefined) return;
-    if (this.#asking("compare", () => this.#differences()).length > 0) this.#standing = undefined;
+  /**
+   * Puts in force what is wanted, for the pods that were restored, and puts back what somebody has deleted. Repeatable.
+   * Where nothing is wanted by then, no policies are to be enforced, and an earlier agent's go.
+   * @throws {CniError} 102
+   */
+  start(): void {
+    this.#isStarted = true;
+    if (this.#wanted === undefined) {
+      this.#asking("take back network policies", () => this.#takeBack());
+      return;
+    }
+    if (this.#asking("compare the packet rules of policies", () => this.#differences()).length > 0)
+      this.#standing = undefined;
     this.#apply();
   }
 
@@ -107,8 +128,8 @@ export class BridgePolicies implements PolicyEnforcement {
     return {
       rules: [...rules.keys()].map((id) => ({
         id,
-        ...of(shortName("rule", id)),
-        sessions: of(shortName("opened", id)).packets,
+        ...of(countersOf(id).passed),
+        sessions: of(countersOf(id).opened).packets,
       })),
       denied: [...isolated.values()].flatMap(({ owner, directions }) =>
         directions.map((direction) => ({ owner, direction, ...of(deniedCounter(owner, direction)) })),
@@ -125,16 +146,15 @@ export class BridgePolicies implements PolicyEnforcement {
    * @throws {NetlinkError}
    */
   problems(): readonly string[] {
-    if (this.#standing === undefined) return [];
+    if (this.#wanted === undefined || !this.#isStarted) return [];
     const { socket } = this.#options;
-    const bases = this.#standing.parts
-      .flatMap((part) => [...part.chains.values()])
-      .filter(({ hook }) => hook !== undefined);
+    const standing = this.#standing?.parts ?? [];
+    const bases = standing.flatMap((part) => [...part.chains.values()]).filter(({ hook }) => hook !== undefined);
     const isWhole = bases.every(({ table, name, rules }) => {
       const uses = unlessMissing(0, () => socket.get(askForChain(table.name, name, table.family), readRuleCount));
       return uses === rules().length;
     });
-    return isWhole ? [] : ["the packet rules of network policies are not all there"];
+    return isWhole && bases.length > 0 ? [] : ["the packet rules of network policies are not all there"];
   }
 
   /** Whether anything is in force for the owner, or will be. */
@@ -162,55 +182,69 @@ export class BridgePolicies implements PolicyEnforcement {
     this.#refused = refused;
   }
 
+  #takeBack(): void {
+    const { socket, bridges } = this.#options;
+    const isGone = unlessMissing(true, () => {
+      socket.transact([deleteTable(this.#table)]);
+      return false;
+    });
+    if (isGone) return;
+    for (const bridge of bridges()) {
+      const closed = closedPorts(bridge.name);
+      const chains = bridgeChains(bridge, closed);
+      for (const message of [
+        ...chains.map(({ table, name }) => deleteChain(table, name)),
+        ...Object.values(closed).map(deleteSet),
+      ])
+        unlessMissing(undefined, () => socket.transact([message]));
+    }
+  }
+
   #put(socket: NetlinkSocket, program: PacketProgram): void {
-    if (this.#standing === undefined) {
-      socket.transact(installation(program));
-      return;
-    }
-    try {
-      socket.transact(changesBetween(this.#standing, program));
-    } catch (caught) {
-      // Somebody has deleted something of it, or added to it.
-      if (![Errno.ENOENT, Errno.EBUSY, Errno.EEXIST].some((errno) => isErrno(caught, errno))) throw caught;
-      socket.transact(installation(program));
-    }
+    if (this.#standing !== undefined)
+      try {
+        this.#change(socket, this.#standing, program);
+        return;
+      } catch (caught) {
+        // Somebody has deleted something of it, or added to it.
+        if (![Errno.ENOENT, Errno.EBUSY, Errno.EEXIST].some((errno) => isErrno(caught, errno))) throw caught;
+      }
+    // What an earlier agent has left to be swept is found too.
+    this.#sweep = [];
+    this.#change(socket, standingProgram(socket, program), program);
+  }
+
+  #change(socket: NetlinkSocket, before: PacketProgram, after: PacketProgram): void {
+    const { prepare, put, sweep } = changesBetween(before, after);
+    const first = [...this.#sweep, ...prepare];
+    for (let at = 0; at < first.length; at += maxMessages) socket.transact(first.slice(at, at + maxMessages));
+    this.#sweep = [];
+    socket.transact(put);
+    this.#sweep = sweep;
   }
 
   #differences(): readonly string[] {
     const standing = this.#standing;
     if (standing === undefined)
       return this.#wanted === undefined ? [] : ["no packet rules of network policies are in force"];
-    const { socket } = this.#options;
-    const differences: string[] = [];
-    const chains = standing.parts.flatMap((part) => [...part.chains.values()]);
+    const counts = ruleCounts(this.#options.socket, standing);
+    const chains = standing.parts.flatMap((part) => [...part.chains]);
     const sets = standing.parts.flatMap((part) => [...part.sets.values()]);
-    for (const table of new Map(chains.map(({ table }) => [`${table.family} ${table.name}`, table])).values()) {
-      const found = new Map<string, number>();
-      for (const name of unlessMissing([], () => socket.dump(listRules(table), readChainOfRule)))
-        found.set(name, (found.get(name) ?? 0) + 1);
-      for (const { name, rules } of chains.filter(
-        (chain) => chain.table.family === table.family && chain.table.name === table.name,
-      )) {
-        const [wanted, is] = [rules().length, found.get(name) ?? 0];
-        if (wanted !== is)
-          differences.push(
-            `the chain "${name}" of the table "${table.family} ${table.name}" has ${is} rules, wanted ${wanted}`,
-          );
-      }
-    }
-    return [...differences, ...sets.flatMap((set) => this.#differenceOf(set))];
+    return [
+      ...chains.flatMap(([place, { rules }]) => {
+        const [wanted, is] = [rules().length, counts.get(place)?.count ?? 0];
+        return wanted === is ? [] : [`the chain "${place}" has ${is} rules, wanted ${wanted}`];
+      }),
+      ...sets.flatMap((set) => this.#differenceOf(set)),
+    ];
   }
 
-  #differenceOf({ set, elements }: FilledSet): readonly string[] {
-    const { socket } = this.#options;
-    const keys = unlessMissing([], () => socket.dump(listElements(set), readElementKeys)).flat();
-    const found = new Set(keys.map((key) => key.toHex()));
+  #differenceOf(filled: FilledSet): readonly string[] {
+    const { set, elements } = filled;
+    const found = standingKeys(this.#options.socket, set) ?? new Map<string, Uint8Array>();
+    if (set.hasRanges ? hasRanges(found, filled) : found.size === elements.size && isIn(elements, found)) return [];
     const lacking = [...elements.keys()].filter((key) => !found.has(key)).length;
-    // The kernel tells the ends of ranges too.
-    const extra = set.hasRanges ? 0 : [...found].filter((key) => !elements.has(key)).length;
-    if (lacking === 0 && extra === 0) return [];
-    const name = `the set "${set.name}" of the table "${set.table.family} ${set.table.name}"`;
-    return [`${name} lacks ${lacking} elements and has ${extra} that are not ours`];
+    return [`the set "${placeOf(set)}" has ${found.size} elements and lacks ${lacking} of ours`];
   }
 
   #asking<T>(action: string, ask: () => T): T {

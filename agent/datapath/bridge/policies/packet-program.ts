@@ -11,7 +11,6 @@ import {
   deleteCounter,
   deleteElements,
   deleteSet,
-  deleteTable,
   type Element,
   type Hook,
   type Message,
@@ -25,6 +24,8 @@ export interface FilledSet {
   readonly set: PacketSet;
   /** By their bytes in hexadecimal. The same map has the same elements, so that thousands need not be compared. */
   readonly elements: ReadonlyMap<string, Element>;
+  /** It stands with others, which cannot be told. */
+  readonly isSpoilt?: boolean;
 }
 
 /** A chain with exactly these rules. */
@@ -34,6 +35,8 @@ export interface FilledChain {
   readonly hook?: Hook;
   /** Tells the rules: chains of equal text have equal rules. */
   readonly text: string;
+  /** Its name tells them too, so that it is never changed. */
+  readonly isOfContent?: boolean;
   rules(): readonly Rule[];
 }
 
@@ -75,8 +78,20 @@ export class PartDraft implements ProgramPart {
 
 const nothing = new PartDraft();
 
-/** The messages of one transaction that turns what stands into another program. */
-export function changesBetween(before: PacketProgram, after: PacketProgram): readonly Message[] {
+/** How one program becomes another. */
+export interface ProgramChange {
+  /** What no packet meets yet, so that it may come in several transactions. */
+  readonly prepare: readonly Message[];
+  /** The change itself, in one transaction: old and new are never both absent, nor mixed. */
+  readonly put: readonly Message[];
+  /**
+   * Takes away what no packet meets any more. To be done with the next change: while a processor is held up in the
+   * middle of a packet, that packet still meets it.
+   */
+  readonly sweep: readonly Message[];
+}
+
+export function changesBetween(before: PacketProgram, after: PacketProgram): ProgramChange {
   const { table } = after;
   const pairs = after.parts.flatMap((part, i): readonly (readonly [ProgramPart, ProgramPart])[] => {
     const standing = before.parts[i] ?? nothing;
@@ -84,61 +99,60 @@ export function changesBetween(before: PacketProgram, after: PacketProgram): rea
   });
   const of = <T>(pick: (before: ProgramPart, after: ProgramPart) => readonly T[]): readonly T[] =>
     pairs.flatMap(([standing, part]) => pick(standing, part));
+  const newSets = of(({ sets }, part) => onlyIn(part.sets, sets));
+  const oldSets = of(({ sets }, part) => onlyIn(sets, part.sets));
   const newChains = of(({ chains }, part) => onlyIn(part.chains, chains));
   const oldChains = of(({ chains }, part) => onlyIn(chains, part.chains));
+  const [bases, reached] = [newChains.filter(({ hook }) => hook), newChains.filter(({ hook }) => !hook)];
   const changed = of(({ chains }, part) =>
     [...part.chains].flatMap(([place, chain]) => {
       const standing = chains.get(place);
       return standing === undefined || standing.text === chain.text ? [] : [chain];
     }),
   );
-  return [
-    ...of(({ sets }, part) => onlyIn(part.sets, sets)).map(({ set }, i) => createSet(set, i + 1)),
-    ...of(({ counters }, part) => [...part.counters].filter((name) => !counters.has(name))).map((name) =>
-      createCounter(table, name),
-    ),
-    ...newChains.map(({ table, name, hook }) => createChain(table, name, hook)),
-    ...changed.map(({ table, name }) => clearChain(table, name)),
-    ...[...newChains, ...changed].flatMap((chain) => chain.rules().map(appendRule)),
-    ...of(({ sets }, part) => [...part.sets].flatMap(([place, wanted]) => elementChanges(sets.get(place), wanted))),
-    // Chains that go may lead to each other.
-    ...oldChains.map(({ table, name }) => clearChain(table, name)),
-    ...oldChains.map(({ table, name }) => deleteChain(table, name)),
-    ...of(({ sets }, part) => onlyIn(sets, part.sets)).map(({ set }) => deleteSet(set)),
-    ...of(({ counters }, part) => [...counters].filter((name) => !part.counters.has(name))).map((name) =>
-      deleteCounter(table, name),
-    ),
-  ];
+  const tables = new Map([...newSets.map(({ set }) => set), ...newChains].map((each) => [tableOf(each), each.table]));
+  return {
+    prepare: [
+      ...[...tables.values()].map(createTable),
+      ...newSets.map(({ set }, i) => createSet(set, i + 1)),
+      ...of(({ counters }, part) => [...part.counters].filter((name) => !counters.has(name))).map((name) =>
+        createCounter(table, name),
+      ),
+      ...reached.map(({ table, name }) => createChain(table, name)),
+      ...reached.flatMap((chain) => chain.rules().map(appendRule)),
+      ...newSets.flatMap((set) => elementChanges(undefined, set)),
+    ],
+    put: [
+      ...bases.map(({ table, name, hook }) => createChain(table, name, hook)),
+      ...changed.map(({ table, name }) => clearChain(table, name)),
+      ...[...bases, ...changed].flatMap((chain) => chain.rules().map(appendRule)),
+      ...of(({ sets }, part) =>
+        [...part.sets].flatMap(([place, wanted]) => {
+          const standing = sets.get(place);
+          return standing === undefined ? [] : elementChanges(standing, wanted);
+        }),
+      ),
+    ],
+    sweep: [
+      // Chains that go may lead to each other.
+      ...oldChains.map(({ table, name }) => clearChain(table, name)),
+      ...oldChains.map(({ table, name }) => deleteChain(table, name)),
+      ...oldSets.map(({ set }) => deleteSet(set)),
+      ...of(({ counters }, part) => [...counters].filter((name) => !part.counters.has(name))).map((name) =>
+        deleteCounter(table, name),
+      ),
+    ],
+  };
 }
 
-/** The messages of one transaction after which exactly this program stands, whatever was there. */
-export function installation(wanted: PacketProgram): readonly Message[] {
-  const { table } = wanted;
-  const isElsewhere = (of: Table): boolean => of.family !== table.family || of.name !== table.name;
-  const filled = wanted.parts.flatMap(({ sets }) => [...sets.values()]);
-  const sets = filled.map(({ set }) => set);
-  const chains = wanted.parts.flatMap((part) => [...part.chains.values()]);
-  return [
-    // So that there is one to delete.
-    createTable(table),
-    deleteTable(table),
-    createTable(table),
-    ...new Map(chains.map((chain) => [`${chain.table.family} ${chain.table.name}`, createTable(chain.table)])).values(),
-    ...sets.map((set, i) => createSet(set, i + 1)),
-    ...sets.filter((set) => isElsewhere(set.table)).map(clearSet),
-    ...wanted.parts.flatMap(({ counters }) => [...counters].map((name) => createCounter(table, name))),
-    ...chains.map(({ table, name, hook }) => createChain(table, name, hook)),
-    ...chains.filter((chain) => isElsewhere(chain.table)).map(({ table, name }) => clearChain(table, name)),
-    ...chains.flatMap((chain) => chain.rules().map(appendRule)),
-    ...filled.flatMap((set) => elementChanges(undefined, set)),
-  ];
-}
+const tableOf = ({ table }: { readonly table: Table }): string => `${table.family} ${table.name}`;
 
 const onlyIn = <T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): readonly T[] =>
   [...one].filter(([place]) => !other.has(place)).map(([, value]) => value);
 
 function elementChanges(before: FilledSet | undefined, { elements }: FilledSet): readonly Message[] {
   if (before?.elements === elements) return [];
+  if (before?.isSpoilt) return [clearSet(before.set), ...inMessages([...elements], addElements)];
   const standing = before?.elements ?? new Map<string, Element>();
   const isOther = (one: Element, other: Element | undefined): boolean => other?.chain !== one.chain;
   const gone = [...standing].filter(([key, element]) => !elements.has(key) || isOther(element, elements.get(key)));

@@ -30,6 +30,7 @@ import { type PodRules, type RuleChains, shortName } from "./rule-chains.ts";
 /** A pod as packets know it. */
 export interface PolicedPod {
   readonly owner: Owner;
+  /** Its link-local one too: by that it would reach the node otherwise. */
   readonly ips: readonly Ip[];
   /** Index of its port. */
   readonly port: number;

@@ -51,6 +51,12 @@ const families = { 4: "ipv4", 6: "ipv6" } as const;
 export const shortName = (kind: string, ...parts: readonly string[]): string =>
   `${kind}-${digest(kind, ...parts).toString("hex", 0, 10)}`;
 
+/** The counters of a rule, which stay while its text changes. */
+export const countersOf = (id: string): RuleChain["counters"] => ({
+  passed: shortName("passed", id),
+  opened: shortName("opened", id),
+});
+
 /** Makes chains and sets of rules, and remembers them by the rules' identity, since most rules stay as they are. */
 export class RuleChains {
   readonly #table: Table;
@@ -101,8 +107,7 @@ export class RuleChains {
 
   #make(rule: PodRule): RuleChain | RefusedRule {
     const { id, peers, ports, direction, policy } = rule;
-    const name = shortName("rule", id);
-    const counters = { passed: name, opened: shortName("opened", id) };
+    const counters = countersOf(id);
     const among = peers && [...peers.sets.flatMap((set) => this.#membersOf(set)), ...this.#blocksOf(peers.blocks)];
     const portSet = ports && this.#portsOf(ports);
     const ranges = [...(among ?? []), ...(portSet === undefined ? [] : [portSet])].filter(({ set }) => set.hasRanges);
@@ -114,6 +119,8 @@ export class RuleChains {
       ...ofPorts,
       ...(peer === undefined ? [] : ofPeers(direction, peer.set)),
     ]);
+    const text = [among?.map(({ set }) => set.name).join() ?? "anybody", portSet?.set.name ?? "any port"].join(" ");
+    const name = shortName("rule", id, direction, text);
     const make = rulesOf(this.#table);
     const comment = `${policy.namespace}/${policy.name}`.slice(0, maxCommentChars);
     return {
@@ -122,7 +129,8 @@ export class RuleChains {
       chain: {
         table: this.#table,
         name,
-        text: [among?.map(({ set }) => set.name).join() ?? "anybody", portSet?.set.name ?? "any port"].join(" "),
+        text,
+        isOfContent: true,
         rules: () =>
           matches.flatMap((match) => [
             make(name, comment, [...opensConnection, ...match, countIn(counters.opened)]),

@@ -13,6 +13,7 @@ export const NftMessage = {
   GETRULE: subsystem | 7,
   DELRULE: subsystem | 8,
   NEWSET: subsystem | 9,
+  GETSET: subsystem | 10,
   DELSET: subsystem | 11,
   NEWSETELEM: subsystem | 12,
   GETSETELEM: subsystem | 13,

@@ -168,6 +168,17 @@ export function deleteSet({ table, name }: PacketSet): Message {
   };
 }
 
+/** All sets of a table. ENOENT: there is no such table. */
+export const listSets = (table: Table): Message => ({
+  action: `list the sets of the table "${table.name}"`,
+  type: NftMessage.GETSET,
+  body: (writer) => nftHeader(writer, table).attrText(Nfta.SET_TABLE, table.name),
+});
+
+/** @throws {MalformedMessage} */
+export const readSetName = (message: RawMessage): string | undefined =>
+  new Attributes(fixedHeader(message.body, 4).rest).text(Nfta.SET_NAME);
+
 /** Its rules go with it. EBUSY: others lead to it. */
 export function deleteChain(table: Table, name: string): Message {
   return {
