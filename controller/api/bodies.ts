@@ -6,16 +6,21 @@ import { parseJson } from "../../shared/schema/json.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
 import { Refusal } from "../access/mod.ts";
 import { jsonType, protobufType } from "./encoding.ts";
-import type { Exchange } from "./exchange.ts";
 
 /** What agents and operators send, in either encoding. Fields that nobody knows are skipped, as the API server does it. */
+
+/** A request, as far as its body goes. */
+export interface Body {
+  header(name: string): string | undefined;
+  body(maxBytes: number): Promise<Uint8Array>;
+}
 
 /** Counters of ten thousand policies, which is far more than one node has. */
 const maxBodyBytes = 2 * 1024 * 1024;
 
 /** @throws {Refusal} for what is no such object */
 async function readBody<M>(
-  exchange: Exchange,
+  exchange: Body,
   kind: string,
   codec: Codec<M>,
   fromJson: (object: ApiObject) => M,
@@ -57,7 +62,7 @@ const metadataIn = (object: ApiObject): ObjectMeta => ({
   name: textIn(mapIn(object, "metadata"), "name") ?? "",
 });
 
-export const readStatus = (exchange: Exchange): Promise<MessageOf<typeof NetworkPolicyStatus>> =>
+export const readStatus = (exchange: Body): Promise<MessageOf<typeof NetworkPolicyStatus>> =>
   readBody(exchange, "NetworkPolicyStatus", NetworkPolicyStatus, (object) => ({
     metadata: metadataIn(object),
     nodes: mapsIn(object, "nodes").map((node) => ({
@@ -68,7 +73,7 @@ export const readStatus = (exchange: Exchange): Promise<MessageOf<typeof Network
     })),
   }));
 
-export const readStats = (exchange: Exchange): Promise<MessageOf<typeof NodeStatsSummary>> =>
+export const readStats = (exchange: Body): Promise<MessageOf<typeof NodeStatsSummary>> =>
   readBody(exchange, "NodeStatsSummary", NodeStatsSummary, (object) => ({
     metadata: metadataIn(object),
     networkPolicies: mapsIn(object, "networkPolicies").map((each) => {
@@ -86,7 +91,7 @@ export const readStats = (exchange: Exchange): Promise<MessageOf<typeof NodeStat
 
 export type Evaluation = MessageOf<typeof NetworkPolicyEvaluation>;
 
-export const readEvaluation = (exchange: Exchange): Promise<Evaluation> =>
+export const readEvaluation = (exchange: Body): Promise<Evaluation> =>
   readBody(exchange, "NetworkPolicyEvaluation", NetworkPolicyEvaluation, (object) => {
     const entity = (key: string): { pod: { name: string; namespace: string } } => {
       const pod = mapIn(mapIn(mapIn(object, "request"), key), "pod");

@@ -58,10 +58,11 @@ export class PolicyReports {
     const reported = this.#byUid.get(uid);
     if (reported === undefined) return;
     const { traffic } = reported;
+    // What a node tells is only ever added to: it can falsify its own figures, and takes away nobody else's.
     reported.traffic = {
-      packets: traffic.packets + packets,
-      bytes: traffic.bytes + bytes,
-      sessions: traffic.sessions + sessions,
+      packets: traffic.packets + Math.max(0, packets),
+      bytes: traffic.bytes + Math.max(0, bytes),
+      sessions: traffic.sessions + Math.max(0, sessions),
     };
   }
 

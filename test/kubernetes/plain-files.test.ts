@@ -44,6 +44,8 @@ describeWith("the plain files at a real API server", ["kube-apiserver", "etcd", 
         expect(lines).toContain(`daemonset.apps/${name} created (server dry run)`);
     }
     expect(await server.apply([uninstall], "server")).toHaveLength(2);
+    const controller = await server.apply([`${folder}pipette-controller.yaml`], "server");
+    expect(controller).toContain("deployment.apps/pipette-controller created (server dry run)");
     expect((await server.ask("GET", "/apis/apps/v1/daemonsets")).body).toMatchObject({ items: [] });
   });
 

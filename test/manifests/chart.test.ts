@@ -38,7 +38,7 @@ test("its schema is closed, and knows every value that there is, and no other", 
   };
   const keys = (of: Record<string, unknown>): readonly string[] => Object.keys(of).sort();
   expect(keys(values)).toEqual(keys(schema.properties));
-  for (const part of ["linux", "windows", "openvswitch", "probes", "rbac", "serviceAccount", "apiServer"])
+  for (const part of ["linux", "windows", "openvswitch", "probes", "rbac", "serviceAccount", "apiServer", "controller"])
     expect(keys(values[part] as Record<string, unknown>), part).toEqual(keys(schema.properties[part].properties));
   expect(known(values, schema)).toBeTruthy();
 });
@@ -74,6 +74,28 @@ describeWith("the chart", ["linux", "helm"], () => {
     ["a digest that is none", 'image.digest="sha256:abc"', "digest"],
   ])("refuses %s", async (_, setting, named) => {
     await expect(objectsOf(setting)).rejects.toThrow(named);
+  });
+
+  test("has a controller that is found as others are, and answers kubectl, only where that is asked for", async () => {
+    const named = async (...settings: readonly string[]) =>
+      (await objectsOf("controller.enabled=true", ...settings)).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    expect((await objectsOf()).filter(({ metadata }) => metadata.name.includes("controller"))).toEqual([]);
+    const plain = await named();
+    expect(plain).toContain("Deployment pipette-controller");
+    const added = async (setting: string) => (await named(setting)).filter((name) => !plain.includes(name));
+    expect(await added("controller.asAntrea=true")).toEqual(["Service antrea"]);
+    expect(await added("controller.aggregated=true")).toEqual([
+      "APIService v1beta2.controlplane.antrea.io",
+      "APIService v1.controlplane.pipette.io",
+    ]);
+    const objects = await objectsOf(
+      "controller.enabled=true",
+      "controller.asAntrea=true",
+      'controller.address="0.0.0.0"',
+    );
+    const { command } = object(objects, "Deployment", "pipette-controller")["spec"].template.spec.containers[0];
+    expect(command).toEqual(expect.arrayContaining(["--as-antrea", "0.0.0.0:10349"]));
+    expect(JSON.stringify(object(objects, "Role", "pipette-controller"))).toContain("antrea-ca");
   });
 
   test("renders agent.yaml from what its values say, and mounts what that names", async () => {
@@ -173,6 +195,14 @@ const everything = {
   followConfig: false,
   apiServer: { host: "192.0.2.9", port: 6443 },
   serviceAccount: { name: "other", annotations: { a: "b" } },
+  controller: {
+    enabled: true,
+    replicas: 2,
+    aggregated: true,
+    asAntrea: true,
+    podLabels: { team: "net" },
+    extraArgs: ["--name", "x"],
+  },
   ...Object.fromEntries(
     ["linux", "windows"].map((part) => [
       part,

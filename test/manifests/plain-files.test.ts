@@ -4,6 +4,7 @@ import { agentCommand } from "../../agent/commands/agent/agent-command.ts";
 import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
 import { nodeVariables } from "../../agent/config/nodes-config.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
+import { controllerCommand } from "../../controller/controller-command.ts";
 import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { linuxPaths } from "../../shared/os/paths.linux.ts";
@@ -24,6 +25,7 @@ const daemonSets = files.flatMap((file) =>
 
 const commands: Readonly<Record<string, Command>> = {
   agent: agentCommand,
+  controller: controllerCommand,
   install: installCommand,
   uninstall: uninstallCommand,
 };
@@ -227,5 +229,40 @@ test("an agent has each right that its calls need, and no other, and the account
   expect(object(objects, "ValidatingAdmissionPolicyBinding", "pipette-agent")["spec"]).toEqual({
     policyName: "pipette-agent",
     validationActions: ["Deny"],
+  });
+});
+
+describe("the controller", () => {
+  const objects = plainObjects("pipette-controller.yaml");
+  const { template } = object(objects, "Deployment", "pipette-controller")["spec"];
+  const [container] = template.spec.containers;
+
+  test("is started by a command that the program understands, and asked for its health where it serves", () => {
+    const { listen, namespace, "data-dir": dataDir } = optionsOf(container.command);
+    expect([listen, namespace]).toEqual(["[::]:10349", "kube-system"]);
+    expect(container.volumeMounts).toEqual([{ name: "data", mountPath: dataDir }]);
+    for (const [probe, path] of Object.entries({ livenessProbe: "/livez", readinessProbe: "/readyz" }))
+      expect(container[probe].httpGet).toEqual({ path, port: 10_349, scheme: "HTTPS" });
+    const { ports, selector } = object(objects, "Service", "pipette-controller")["spec"];
+    expect(ports).toEqual([{ name: "https", port: 443, targetPort: 10_349, protocol: "TCP" }]);
+    expect(template.metadata.labels).toMatchObject(selector);
+  });
+
+  test("has no rights on its node, and at the API server those of its own account", () => {
+    expect(container.securityContext).toEqual({
+      ...{ runAsNonRoot: true, runAsUser: 65_532, runAsGroup: 65_532 },
+      ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+      seccompProfile: { type: "RuntimeDefault" },
+      capabilities: { drop: ["ALL"] },
+    });
+    expect(template.spec.volumes).toEqual([{ name: "data", emptyDir: {} }]);
+    expect(template.spec.serviceAccountName).toBe("pipette-controller");
+    const accountOf = (name: string): string =>
+      name.startsWith("pipette-agent") ? "pipette-agent" : "pipette-controller";
+    for (const { kind, metadata, subjects } of objects.filter(({ kind }) => kind.endsWith("Binding")))
+      expect([kind, subjects]).toEqual([
+        kind,
+        [{ kind: "ServiceAccount", name: accountOf(metadata.name), namespace: "kube-system" }],
+      ]);
   });
 });

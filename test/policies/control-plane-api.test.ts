@@ -251,6 +251,8 @@ describeWith("the API of the controller", ["openssl"], () => {
     const json = { ...summary, metadata: { name: "n2" } };
     expect(await status(path, { as: "node-n2", ...post(json) })).toBe(201);
     expect(await status(path, { as: "node-n1", ...post(json) })).toBe(403);
+    const taken = [{ networkPolicy: { uid: "uid-1" }, trafficStats: { packets: -3, bytes: -300, sessions: -1 } }];
+    expect(await status(path, { as: "node-n2", ...post({ ...json, networkPolicies: taken }) })).toBe(201);
     expect(await (await ask(`${own}/policystats`)).json()).toMatchObject({
       items: [{ networkPolicy: { namespace: "x", name: "db" }, packets: 6, bytes: 600, sessions: 2 }],
     });
