@@ -1,5 +1,6 @@
 import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { BlockPeer, Pod, Port } from "../../shared/policy/mod.ts";
+import { ipBytes } from "../../shared/proto/control-plane-addresses.ts";
 import type {
   ComputedPod,
   GroupMember,
