@@ -74,10 +74,22 @@ const unreadable = (problem: string): Finding => ({
 
 async function askAgent(socket: string): Promise<SeenAgent> {
   try {
-    const status = await callUnary(socket, nodeService.status, { network: "" }, { timeoutMs: limits.statusTimeoutMs });
-    return { t: "answers", status };
+    const options = { timeoutMs: limits.statusTimeoutMs };
+    const status = await callUnary(socket, nodeService.status, { network: "" }, options);
+    return { t: "answers", status, policyDifferences: status.policies === "" ? [] : await policiesOf(socket) };
   } catch (caught) {
     return { t: "away", reason: reasonOf(caught) };
+  }
+}
+
+/** What the switch, or the kernel, has not as policies want it. */
+async function policiesOf(socket: string): Promise<readonly string[]> {
+  try {
+    const options = { timeoutMs: limits.statusTimeoutMs };
+    return (await callUnary(socket, nodeService.listPolicies, { rule: 0, compare: true }, options)).differences;
+  } catch {
+    // Its shortcomings have the same, without saying what they are of.
+    return [];
   }
 }
 

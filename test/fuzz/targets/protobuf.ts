@@ -11,6 +11,7 @@ import {
 import {
   GcRequest,
   ListInterfacesResponse,
+  ListPoliciesResponse,
   MendRequest,
   StatusResponse,
 } from "../../../shared/proto/pipette-messages.ts";
@@ -21,7 +22,15 @@ import { requireSentence } from "./words.ts";
 
 const codecs: Readonly<Record<string, Codec<object>>> = {
   ...{ CniCmdRequest, CniCmdResponse, HealthCheckRequest, AllocateRequest, CollectRequest, ListRequest, OwnerRequest },
-  ...{ StatsResponse, CheckResponse, GcRequest, ListInterfacesResponse, MendRequest, StatusResponse },
+  ...{
+    StatsResponse,
+    CheckResponse,
+    GcRequest,
+    ListInterfacesResponse,
+    ListPoliciesResponse,
+    MendRequest,
+    StatusResponse,
+  },
 };
 
 function decode(name: string, bytes: Uint8Array): object | undefined {
