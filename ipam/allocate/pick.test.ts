@@ -51,6 +51,23 @@ test("also where more than one look finds cools for another range set of the net
   expect(own.toReversed().map((id) => add(`${id}2`))).toEqual(own.toReversed().map((id) => had.get(id)));
 });
 
+test.each([7, 8, 9, 20])("also where a look at %i addresses in their order would end before it", (count) => {
+  const { add, del, clock } = allocatorInMemory();
+  const [other, own] = [configOf({ subnet: "10.1.0.0/24" }), configOf({ subnet: "10.2.0.0/24" })];
+  const others = Array.from({ length: 9 }, (_, i) => `other${i}`);
+  for (const id of others) add(id, other);
+  const windows = Array.from({ length: count }, (_, i) => `own${i}`);
+  const end = `10.2.0.${count + 1}`;
+  const full = configOf({ ranges: [[{ subnet: "10.2.0.0/24", rangeEnd: end }]] });
+  for (const id of windows) add(id, own);
+  for (const id of [...others, ...windows.toReversed()]) {
+    clock.ms++;
+    del(id);
+  }
+  // The one with the highest address has left first.
+  expect(add("next", full)).toBe(end);
+});
+
 test("of two that were left at the same moment the one that was given first", () => {
   const { add, del } = allocatorInMemory();
   const had = ids.slice(0, 5).map((id) => add(id));

@@ -249,3 +249,19 @@ test("without a database says so", async () => {
   using node = ipamTerminal();
   expect(await node.run("check")).toMatchObject({ status: 3, stderr: expect.stringContaining("holds no leases.db") });
 });
+
+test("a key that nobody knows is told of, of the configuration and of the network's settings file", async () => {
+  using node = await withPods();
+  reconfigure(node, { ranges: [[{ subnet: "10.1.0.0/24" }], [{ subnet: "fd00:1::/64" }]], exclud: [], colour: 1 });
+  writeFileSync(`${node.dataDir}/blue.json`, '{ "stickyy": true }', { mode: 0o600 });
+  const { status, findings } = await check(node, "--conf", node.conf);
+  expect([status, findings.map(({ code, severity, what }) => [code, severity, what])]).toEqual([
+    1,
+    [
+      ["unknown-key", "warning", expect.stringMatching(/exclud.*, in the network configuration$/)],
+      ["unknown-key", "warning", expect.stringMatching(/stickyy.*, in ".*\/blue\.json"$/)],
+      ["unknown-key", "note", expect.stringMatching(/colour.*, in the network configuration$/)],
+    ],
+  ]);
+  expect((await node.run("check", "--conf", node.conf)).stdout).toContain('do:   write "exclude"\n');
+});

@@ -7,6 +7,7 @@ import {
   type Interval,
   intervalAt,
   intervalsOf,
+  overlap,
   pastIntervals,
   without,
 } from "./intervals.ts";
@@ -88,4 +89,14 @@ describe("runs of addresses", () => {
       expect(Number(countOf(left))).toBe(open.length);
     }
   });
+});
+
+test.each([
+  ["10.0.0.1-10.0.0.5", "10.0.0.5-10.0.0.9", true],
+  ["10.0.0.1-10.0.0.4", "10.0.0.5-10.0.0.9", false],
+  ["10.0.0.1-10.0.0.9", "10.0.0.4", true],
+  ["10.0.0.1", "10.0.0.1", true],
+  ["10.0.0.1-10.0.0.9", "::a00:4", false],
+])("%s and %s have addresses in common: %s", (a, b, wanted) => {
+  expect([overlap(run(a), run(b)), overlap(run(b), run(a))]).toEqual([wanted, wanted]);
 });

@@ -41,6 +41,25 @@ describe("taking over", () => {
     expect(next).toEqual(["10.0.0.10", "fd00::8"]);
   });
 
+  test("once taken, what others hold since is theirs, and what is free stays so", async () => {
+    using there = hostLocalInScratch({ "10.0.0.4": "a\r\neth0", "10.0.0.5": "b\r\neth0", "10.0.0.6": "c\r\neth0" });
+    using allocator = await there.open();
+    const options = { directory: there.directory, network: "net" };
+    await importHostLocal(allocator, options);
+    for (const id of ["a", "b"]) allocator.release(ownerOf(id), "cooling");
+    const wanted = configOf({ subnet: "10.0.0.0/24" }, { runtimeConfig: { ips: ["10.0.0.4"] } });
+    allocator.allocate(ownerOf("other"), wanted);
+    const again = await importHostLocal(allocator, options);
+    expect(again).toMatchObject({
+      taken: 0,
+      already: 1,
+      released: 1,
+      dropped: 0,
+      clashes: [{ ours: { owner: ownerOf("other") } }],
+    });
+    expect(allocator.find(ownerOf("other"))).toHaveLength(1);
+  });
+
   test("files with Windows names are the same", async () => {
     using there = hostLocalInScratch({
       fd00__4: "a\r\neth0",

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { formatIp, parseCidr } from "../../shared/net/ip.ts";
-import { allocatorInMemory, configOf, ownerOf, podOf } from "../../test/fakes/allocator-in-memory.ts";
+import { allocatorInMemory, configOf, ownerOf, podOf, refusal } from "../../test/fakes/allocator-in-memory.ts";
 import {
   completeByList,
   declareIncomplete,
@@ -78,4 +78,21 @@ test.each<readonly [string, string | undefined, boolean, readonly [number, numbe
   if (restored === 1) expect(after?.pod).toEqual(id === "own" ? podOf("web") : undefined);
   expect(store.mark("generation")).toBe(String(after?.generation));
   expect(after?.gateway && formatIp(after.gateway)).toBe("10.0.0.1");
+});
+
+test("until all is known nobody new gets an address, and that says why and which database was damaged", () => {
+  const { store, allocator, add } = allocatorInMemory();
+  add("known");
+  expect([allocator.isComplete("net"), allocator.requireComplete("net")]).toEqual([true, undefined]);
+  store.transaction((): void => declareIncomplete(store, "leases.db.damaged-x"));
+  expect(allocator.isComplete("net")).toBe(false);
+  const refused = expect.objectContaining({
+    code: 101,
+    message: expect.stringContaining('some leases of network "net" were lost when the database was damaged'),
+    details: expect.stringContaining('the damaged database is "leases.db.damaged-x"'),
+  });
+  for (const work of [() => allocator.requireComplete("net"), () => add("new")]) expect(refusal(work)).toEqual(refused);
+  allocator.declareComplete("net");
+  expect(add("new")).toBe("10.0.0.3");
+  expect(() => allocator.requireComplete("other")).toThrow("were lost");
 });

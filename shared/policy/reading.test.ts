@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ApiObject } from "../kubernetes/mod.ts";
-import { formatIp } from "../net/ip.ts";
+import { formatCidr, formatIp } from "../net/ip.ts";
 import { namespaces, networkPolicies, pods, readPod, readPolicy, readSelector, selects } from "./mod.ts";
 
 describe("a label selector", () => {
@@ -84,6 +84,24 @@ describe("reading", () => {
     expect(policy?.egress).toBeUndefined();
     expect(policyOf({ podSelector: { matchLabels: { "!": "" } } })?.problems).toEqual(["spec.podSelector"]);
     expect(policyOf({})?.problems).toEqual([]);
+  });
+
+  test.each([
+    [{ cidr: "10.1.2.3/8" }, "10.0.0.0/8"],
+    [{ cidr: "fd00::1/64", except: ["fd00::8/125"] }, "fd00::/64 - fd00::8/125"],
+    // A block of mapped addresses is the block of the addresses that they stand for.
+    [{ cidr: "::ffff:10.0.0.0/104" }, "10.0.0.0/8"],
+    [{ cidr: "::ffff:10.0.0.1/128" }, "10.0.0.1/32"],
+    [{ cidr: "::ffff:0.0.0.0/96" }, "0.0.0.0/0"],
+    [{ cidr: "::ffff:10.0.0.0/95" }, undefined],
+    [{ cidr: "10.0.0.0/104" }, undefined],
+    [{ cidr: 10 }, undefined],
+    [{}, undefined],
+    [{ cidr: "10.0.0.0/8", except: [10] }, undefined],
+  ])("takes %j for the block %s", (ipBlock, wanted) => {
+    const [peer] = policyOf({ ingress: [{ from: [{ ipBlock }] }] })?.ingress?.[0]?.peers ?? [];
+    const text = peer?.t === "block" ? [peer.cidr, ...peer.except].map(formatCidr).join(" - ") : undefined;
+    expect(text).toBe(wanted);
   });
 
   test("takes a policy for changed when its generation is another", () => {

@@ -145,6 +145,12 @@ describe("any other answer", () => {
   const failing: readonly (readonly [name: string, bytes: Uint8Array, code: GrpcCode, reason: string])[] = [
     ["nothing", empty, 14, "the server closed the connection before it answered"],
     ["HTTP/1.1", new TextEncoder().encode("HTTP/1.1 400 Bad Request\r\n\r\n"), 13, 'begins with "HTTP/1.1 '],
+    [
+      "bytes that no terminal should see",
+      concat([Uint8Array.of(31, 32, 126, 127, 128), new TextEncoder().encode("more")]),
+      13,
+      'begins with ". ~..more", wanted HTTP/2',
+    ],
     ["an acknowledgement first", settingsAck, 13, "wanted HTTP/2"],
     [
       "a status with a message",

@@ -139,6 +139,22 @@ describe("a connection on its socket", () => {
     expect(socket.events).toEqual(["end"]);
   });
 
+  test("counts from its last call, also where that is not answered", async () => {
+    handle = async (call) => {
+      await vi.advanceTimersByTimeAsync(0);
+      call.finish(0);
+    };
+    connection.receive(opening);
+    await turn();
+    await vi.advanceTimersByTimeAsync(limits.idleConnectionMs - 1000);
+    socket.takes = 0;
+    connection.receive(wholeCall(1));
+    await turn();
+    await vi.advanceTimersByTimeAsync(2000);
+    connection.sweep(performance.now());
+    expect(socket.events).not.toContain("terminate");
+  });
+
   test("with a call at work stays, however long that takes", async () => {
     handle = () => new Promise(() => undefined);
     connection.receive(concat([opening, wholeCall(1)]));

@@ -177,7 +177,16 @@ describe("the node's part of the overlay", () => {
     await using _node = await started({ mode: "hybrid", uplink: "nic0" });
     // More than once, as the start may have left a reconciliation that is still to come.
     for (let i = 0; i < 3; i++) {
-      database.change("Interface", name, { ofport_request: i + 1 });
+      // Beside a change of no importance.
+      database.transact([
+        {
+          op: "update",
+          table: "Bridge",
+          where: [["name", "==", "br-int"]],
+          row: { external_ids: ["map", [["i", `${i}`]]] },
+        },
+        { op: "update", table: "Interface", where: [["name", "==", name]], row: { ofport_request: i + 1 } },
+      ]);
       await expect.poll(() => database.named("Interface", name)?.["ofport_request"]).toBeGreaterThan(3);
     }
   });
