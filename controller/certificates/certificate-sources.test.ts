@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ApiClient } from "../../shared/kubernetes/mod.ts";
-import type { ApiRequest } from "../../shared/kubernetes/transport.ts";
 import { createLogger } from "../../shared/log.ts";
 import { type Play, ScriptedTransport } from "../../test/fakes/kubernetes/scripted-transport.ts";
 import { eventually } from "../../test/support/eventually.ts";
@@ -13,6 +12,8 @@ import { KeptCertificates } from "./kept-certificates.ts";
 import { publish } from "./publish.ts";
 import { renewed } from "./renewal.ts";
 import type { Serving } from "./serving.ts";
+
+type ApiRequest = ScriptedTransport["requests"][number];
 
 interface Stored {
   readonly metadata: { readonly resourceVersion: string };

@@ -46,6 +46,7 @@ describeWith("bash", ["bash"], () => {
       ["pipette", ""],
       [
         "agent",
+        "controller",
         "status",
         "doctor",
         "trace",

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:http2";
-import { orderedPath } from "../../policies/watching-node.ts";
+import { orderedPath } from "../../fakes/watching-node.ts";
 
 /**
  * So many nodes that follow their policies, each over a connection of its own, in a process apart from the server's. On
@@ -17,7 +17,7 @@ const heard = new Set<number>();
 let marks = 0;
 let told = 0;
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const say = (line: string): void => console.log(line);
 
 function follow(i: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
