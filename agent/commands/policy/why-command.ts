@@ -3,7 +3,7 @@ import { type NetworkPolicy, namespaces, networkPolicies } from "../../../shared
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printableLines } from "../../../shared/terminal/printable.ts";
-import { type AskedCluster, askCluster, cannotTell, clusterOptions, refuse } from "./ask-cluster.ts";
+import { type AskedCluster, askCluster, cannotTell, clusterOptions, controllerOption, refuse } from "./ask-cluster.ts";
 import { ClusterView } from "./cluster-view.ts";
 import { endRule, type Found, findEnd, questionsOf, readEnd, type WrittenTraffic } from "./ends.ts";
 import type { NamedEnd } from "./explain.ts";
@@ -41,6 +41,7 @@ const options = {
     help: "for --trace: where ovs-vswitchd takes commands (default beside its database)",
   },
   config: { value: "FILE", of: "file", help: `for --trace: the agent's configuration (default ${paths.agentConfig})` },
+  ...controllerOption,
   ...clusterOptions,
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
@@ -67,7 +68,7 @@ is behind services; answers follow it.`,
     const isAsked = given.port !== undefined || given.protocol !== undefined;
     const traffic = isAsked ? { protocol, ...(given.port === undefined ? {} : { port: given.port }) } : undefined;
     return askCluster(given, action, io, async (cluster) => {
-      const answer = await answerWhy(cluster, from, to, traffic);
+      const answer = await answerWhy(cluster, { from, to, traffic, mayAskItself: given["ask-controller"] });
       if ("is" in answer) return refuse(io, action, answer.is, answer.status);
       const { why, inForce } = answer;
       const proof = given.trace ? await (await import("./prove.ts")).proveByTrace(why, given) : undefined;
@@ -86,11 +87,16 @@ interface Answer {
   readonly inForce: InForce;
 }
 
+interface WrittenQuestion {
+  readonly from: string;
+  readonly to: string;
+  readonly traffic: WrittenTraffic | undefined;
+  readonly mayAskItself: boolean;
+}
+
 async function answerWhy(
   cluster: AskedCluster,
-  from: string,
-  to: string,
-  traffic: WrittenTraffic | undefined,
+  { from, to, traffic, mayAskItself }: WrittenQuestion,
 ): Promise<Answer | { readonly is: string; readonly status: number }> {
   const found: Found[] = [];
   for (const text of [from, to]) {
@@ -108,7 +114,8 @@ async function answerWhy(
   if (typeof asked === "string") return { is: asked, status: exitStatus.notThere };
   const view = await viewOf(cluster, asked);
   const why = whyOf(view, asked, source.name, destination.name);
-  return { why, inForce: await whatIsInForce(new ControllerView(cluster), why) };
+  await using controller = new ControllerView(cluster, mayAskItself);
+  return { why, inForce: await whatIsInForce(controller, why) };
 }
 
 /** As much of the cluster as decides about these ends. */
