@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nodeService } from "../../shared/proto/services.ts";
+import { policyService } from "../../shared/proto/daemon-services.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import type { PodRule } from "../datapath/policies.ts";
 import { policyRpcs } from "./policy-service.ts";
@@ -16,7 +16,7 @@ test("names a rule by its number, and tells what is isolated by which policies, 
   };
   const ask = async (of: typeof enforced | undefined, request: object): Promise<unknown> => {
     const [rpc] = policyRpcs(() => of);
-    expect(rpc?.method.path).toBe(nodeService.listPolicies.path);
+    expect(rpc?.method.path).toBe(policyService.list.path);
     return await rpc?.handle({ rule: 0, compare: false, ...request }, {} as CallContext);
   };
   const isolated = [

@@ -1,4 +1,4 @@
-import { nodeService } from "../../shared/proto/services.ts";
+import { policyService } from "../../shared/proto/daemon-services.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { PolicyName } from "../datapath/policies.ts";
 import type { NodePolicies } from "../policies/mod.ts";
@@ -10,7 +10,7 @@ export function policyRpcs(
   enforced: () => Pick<NodePolicies, "isolated" | "ruleOf" | "differences"> | undefined,
 ): readonly Rpc[] {
   return [
-    rpc(nodeService.listPolicies, async ({ rule: number, compare }) => {
+    rpc(policyService.list, async ({ rule: number, compare }) => {
       const policies = enforced();
       if (policies === undefined) return { rule: undefined, isolated: [], differences: [] };
       const rule = policies.ruleOf(number);

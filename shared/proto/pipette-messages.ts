@@ -1,4 +1,4 @@
-import { flag, int32, int64, type MessageOf, message, nested, repeated, text, texts } from "./wire.ts";
+import { flag, int32, int64, type MessageOf, message, repeated, text, texts } from "./wire.ts";
 
 /**
  * The messages of `pipette.proto` around the service `Node`, proto3: what is absent reads as its zero value. What the
@@ -75,28 +75,6 @@ export const ListInterfacesResponse = message({
   interfaces: repeated(1, NodeInterface),
 });
 export type ListInterfacesResponse = MessageOf<typeof ListInterfacesResponse>;
-
-export const ListPoliciesRequest = message({ rule: int32(1), compare: flag(2) });
-export type ListPoliciesRequest = MessageOf<typeof ListPoliciesRequest>;
-
-export const PolicyRule = message({ policy: text(1), direction: text(2) });
-export type PolicyRule = MessageOf<typeof PolicyRule>;
-
-export const IsolatedPod = message({
-  network: text(1),
-  containerId: text(2),
-  ifname: text(3),
-  directions: texts(4),
-  policies: texts(5),
-});
-export type IsolatedPod = MessageOf<typeof IsolatedPod>;
-
-export const ListPoliciesResponse = message({
-  rule: nested(1, PolicyRule),
-  isolated: repeated(2, IsolatedPod),
-  differences: texts(3),
-});
-export type ListPoliciesResponse = MessageOf<typeof ListPoliciesResponse>;
 
 export const MendRequest = message({
   network: text(1),

@@ -4,8 +4,6 @@ import {
   GcResponse,
   ListInterfacesRequest,
   ListInterfacesResponse,
-  ListPoliciesRequest,
-  ListPoliciesResponse,
   MendRequest,
   MendResponse,
   StatusRequest,
@@ -45,6 +43,5 @@ export const nodeService = {
   gc: unary("/pipette.v1.Node/Gc", GcRequest, GcResponse),
   status: unary("/pipette.v1.Node/Status", StatusRequest, StatusResponse),
   listInterfaces: unary("/pipette.v1.Node/ListInterfaces", ListInterfacesRequest, ListInterfacesResponse),
-  listPolicies: unary("/pipette.v1.Node/ListPolicies", ListPoliciesRequest, ListPoliciesResponse),
   mend: unary("/pipette.v1.Node/Mend", MendRequest, MendResponse),
 } as const;

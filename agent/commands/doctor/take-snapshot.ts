@@ -1,6 +1,7 @@
 import { loadCheck, readBootId } from "../../../ipam/mod.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
+import { policyService } from "../../../shared/proto/daemon-services.ts";
 import { nodeService } from "../../../shared/proto/services.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { callUnary } from "../../../shared/rpc/call.ts";
@@ -86,7 +87,7 @@ async function askAgent(socket: string): Promise<SeenAgent> {
 async function policiesOf(socket: string): Promise<readonly string[]> {
   try {
     const options = { timeoutMs: limits.statusTimeoutMs };
-    return (await callUnary(socket, nodeService.listPolicies, { rule: 0, compare: true }, options)).differences;
+    return (await callUnary(socket, policyService.list, { rule: 0, compare: true }, options)).differences;
   } catch {
     // Its shortcomings have the same, without saying what they are of.
     return [];

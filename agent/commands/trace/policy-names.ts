@@ -1,7 +1,6 @@
 import { limits } from "../../../shared/limits.ts";
 import { parseIp, sameIp } from "../../../shared/net/ip.ts";
-import type { ListPoliciesResponse } from "../../../shared/proto/pipette-messages.ts";
-import { nodeService } from "../../../shared/proto/services.ts";
+import { type ListPoliciesResponse, policyService } from "../../../shared/proto/daemon-services.ts";
 import { callUnary } from "../../../shared/rpc/call.ts";
 import type { Packet } from "./packet.ts";
 import type { SwitchPort } from "./switch-ports.ts";
@@ -18,7 +17,7 @@ export const agentsPolicies = (socket: string): PolicyAnswers => ({
   ask: async (rule) => {
     try {
       const timeoutMs = limits.statusTimeoutMs;
-      return await callUnary(socket, nodeService.listPolicies, { rule, compare: false }, { timeoutMs });
+      return await callUnary(socket, policyService.list, { rule, compare: false }, { timeoutMs });
     } catch {
       // Without an agent, or with one of an earlier release, the numbers stay.
       return undefined;

@@ -1,5 +1,5 @@
 import { CniCmdRequest, CniCmdResponse } from "../../../shared/proto/cni-messages.ts";
-import { HealthCheckRequest } from "../../../shared/proto/daemon-services.ts";
+import { HealthCheckRequest, ListPoliciesResponse } from "../../../shared/proto/daemon-services.ts";
 import {
   AllocateRequest,
   CheckResponse,
@@ -11,7 +11,6 @@ import {
 import {
   GcRequest,
   ListInterfacesResponse,
-  ListPoliciesResponse,
   MendRequest,
   StatusResponse,
 } from "../../../shared/proto/pipette-messages.ts";
