@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { ApiRequest } from "../../shared/kubernetes/mod.ts";
 import { ApiClient } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { type Play, ScriptedTransport } from "../../test/fakes/kubernetes/scripted-transport.ts";

@@ -8,11 +8,11 @@ import { ApiClient, type ClusterAccess, Connection } from "../../shared/kubernet
 import type { ApiRequest, Transport } from "../../shared/kubernetes/transport.ts";
 import { createLogger } from "../../shared/log.ts";
 import { PolicyEnforcementInMemory } from "../fakes/policy-enforcement.ts";
+import { RandomObjects } from "../fakes/random-cluster.ts";
 import { eventually } from "../support/eventually.ts";
 import { random } from "../support/random.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { seed } from "../support/seed.ts";
-import { RandomObjects } from "./random-cluster.ts";
 import { happen, Objects } from "./random-events.ts";
 import { ServedPolicies } from "./served-policies.ts";
 import { textOf, wholeState } from "./told-node.ts";

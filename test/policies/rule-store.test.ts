@@ -7,9 +7,9 @@ import { readState, textOf as textOfState } from "../../agent/policies/state-fil
 import { PolicyComputation } from "../../controller/policy/mod.ts";
 import type { Pod } from "../../shared/policy/mod.ts";
 import type { Told } from "../fakes/policy-events.ts";
+import { nodeNames, RandomObjects } from "../fakes/random-cluster.ts";
 import { random } from "../support/random.ts";
 import { seed } from "../support/seed.ts";
-import { nodeNames, RandomObjects } from "./random-cluster.ts";
 import { happen, Objects } from "./random-events.ts";
 import { changesFor, computedPod, ownerOf, textOf, wholeState } from "./told-node.ts";
 

@@ -12,9 +12,9 @@ import {
   readPod,
   readPolicy,
 } from "../../shared/policy/mod.ts";
+import { drawCluster, RandomObjects } from "../fakes/random-cluster.ts";
 import { random } from "../support/random.ts";
 import { seed } from "../support/seed.ts";
-import { drawCluster, RandomObjects } from "./random-cluster.ts";
 
 const worlds = 12;
 const ports = [1, 52, 53, 54, 79, 80, 81, 82, 8079, 8080, 8081, 65_535];

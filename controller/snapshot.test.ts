@@ -1,13 +1,13 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { PolicyComputation } from "../../controller/policy/mod.ts";
-import { type Inputs, readSnapshot, writeSnapshot } from "../../controller/snapshot.ts";
-import { type Namespace, type NetworkPolicy, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
-import { random } from "../support/random.ts";
-import { scratchDir } from "../support/scratch-dir.ts";
-import { seed } from "../support/seed.ts";
-import { drawCluster } from "./random-cluster.ts";
+import { type Namespace, type NetworkPolicy, type Pod, readPod, readPolicy } from "../shared/policy/mod.ts";
+import { drawCluster } from "../test/fakes/random-cluster.ts";
+import { random } from "../test/support/random.ts";
+import { scratchDir } from "../test/support/scratch-dir.ts";
+import { seed } from "../test/support/seed.ts";
+import { PolicyComputation } from "./policy/mod.ts";
+import { type Inputs, readSnapshot, writeSnapshot } from "./snapshot.ts";
 
 let directory: ReturnType<typeof scratchDir>;
 let path: string;
