@@ -33,6 +33,7 @@ import { cniRpcs } from "./server/cni-service.ts";
 import { agentForwarding } from "./server/forwarding.ts";
 import { agentIpamRpcs } from "./server/ipam-service.ts";
 import { nodeRpcs, outages } from "./server/node-service.ts";
+import { policyRpcs } from "./server/policy-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
 import { repairRpcs } from "./server/repair-service.ts";
 
@@ -212,6 +213,7 @@ export class Agent {
     const services = [
       cniRpcs(this.#context, gate),
       nodeRpcs(this.#context, this.#janitor, gate, info),
+      policyRpcs(() => this.#policies),
       repairRpcs(this.#context, gate, () => this.#runtimeFile.write(this.#context.config)),
       registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
       agentIpamRpcs(this.#context, this.#janitor, gate),

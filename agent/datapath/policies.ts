@@ -106,4 +106,6 @@ export interface PolicyEnforcement {
   counts(): Promise<{ readonly rules: readonly RuleCount[]; readonly denied: readonly DeniedCount[] }>;
   /** Differences between what is wanted and what is in force, in sentences; none where all is as wanted. */
   differences(): Promise<readonly string[]>;
+  /** The rule that has this number in the flows of a switch, for people who look at these. */
+  ruleOf?(number: number): PodRule | undefined;
 }

@@ -2,10 +2,12 @@ import { readFile } from "node:fs/promises";
 import {
   ApiClient,
   type ApiObject,
+  type ClusterAccess,
   mapIn,
   mapsIn,
   type ServiceAccountOptions,
   serviceAccountAccess,
+  type TlsMaterial,
   textIn,
 } from "../../shared/kubernetes/mod.ts";
 import type { PoliciesConfig } from "../config/agent-config.ts";
@@ -46,6 +48,21 @@ export function controllerAccess(
     // No proxy stands between a node and its controller.
     return new ApiClient({ server, tls, credentials });
   };
+}
+
+/**
+ * The controller for somebody who is no node: found by the API server, and asked with what he has for that.
+ * @returns a client, for its caller to close
+ * @throws {Error} where there is none, or it cannot be known by its certificate
+ */
+export async function controllerAsked(api: ApiClient, { tls, credentials }: ClusterAccess): Promise<ApiClient> {
+  const [server, ca] = [await readyEndpoint(api), await publishedAuthorities(api)];
+  const material = async (): Promise<TlsMaterial> => {
+    const { cert, key } = await tls();
+    const serverName = `${service}.${namespace}.svc`;
+    return { ca, serverName, ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
+  };
+  return new ApiClient({ server, tls: material, credentials });
 }
 
 /** @throws {Error} where none is ready */

@@ -7,7 +7,7 @@ import type { ApiClient } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { Problem } from "../datapath/datapath.ts";
-import type { PodRule, PolicyEnforcement, RefusedRule } from "../datapath/policies.ts";
+import type { Isolation, PodRule, PolicyEnforcement, RefusedRule } from "../datapath/policies.ts";
 import { ControllerReports, type PolicyStatus } from "./controller-reports.ts";
 import { ControllerWatch, type WatchTimes } from "./controller-watch.ts";
 import type { KnownPolicy } from "./known-policy.ts";
@@ -69,6 +69,7 @@ export class NodePolicies implements AsyncDisposable {
     rules: new Map(),
     statuses: [],
   };
+  #isolated: ReadonlyMap<string, Isolation> = new Map();
   #refused: readonly RefusedRule[] = [];
   #heardAtMs: number | undefined;
 
@@ -207,6 +208,21 @@ export class NodePolicies implements AsyncDisposable {
     return `network policies: ${statuses.length} with ${rules.size} rules${refused}; controller ${this.#lastHeard()}`;
   }
 
+  /** What is to be in force, as it was told to the data path last. */
+  get isolated(): Iterable<Isolation> {
+    return this.#isolated.values();
+  }
+
+  /** What is not in force as it is to be, in sentences. @throws {CniError} */
+  differences(): Promise<readonly string[]> {
+    return this.#options.enforcement.differences();
+  }
+
+  /** The rule that has this number in the flows of a switch. */
+  ruleOf(number: number): PodRule | undefined {
+    return this.#options.enforcement.ruleOf?.(number);
+  }
+
   problems(): readonly Problem[] {
     if (this.#store.tellsPods !== undefined) return [];
     const is = this.#watch?.problem ?? "the controller has not told them yet";
@@ -241,7 +257,7 @@ export class NodePolicies implements AsyncDisposable {
         return `A rule of NetworkPolicy "${namespace}/${name}" is not in force, and what it would allow is closed: ${reason}`;
       }),
       ...(this.#file.problem === undefined ? [] : [this.#file.problem]),
-      ...some(await this.#options.enforcement.differences(), (difference) => difference),
+      ...some(await this.differences(), (difference) => difference),
     ];
   }
 
@@ -261,6 +277,7 @@ export class NodePolicies implements AsyncDisposable {
     this.#file.changed();
     const refused = await this.#options.enforcement.enforce(wanted);
     this.#refused = refused;
+    this.#isolated = wanted.isolated;
     this.#inForce = { rules: wanted.rules, statuses: statusesOf(policies, wanted.rules, refused) };
     this.#reports?.changed();
     this.#settled = new Set(known.map(({ owner }) => ownerKey(owner)));

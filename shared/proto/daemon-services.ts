@@ -14,7 +14,7 @@ import {
 } from "./ipam-messages.ts";
 import { GcResponse } from "./pipette-messages.ts";
 import { type Method, unary } from "./services.ts";
-import { type Codec, flag, int32, int64, type MessageOf, message, repeated, text, texts } from "./wire.ts";
+import { type Codec, flag, int32, int64, type MessageOf, message, nested, repeated, text, texts } from "./wire.ts";
 
 /** Services that a plugin never calls, so that it need not carry their messages. */
 
@@ -99,4 +99,31 @@ export type HealthCheckResponse = MessageOf<typeof HealthCheckResponse>;
 export const healthService = {
   check: unary("/grpc.health.v1.Health/Check", HealthCheckRequest, HealthCheckResponse),
   watch: streaming("/grpc.health.v1.Health/Watch", HealthCheckRequest, HealthCheckResponse),
+} as const;
+
+export const ListPoliciesRequest = message({ rule: int32(1), compare: flag(2) });
+export type ListPoliciesRequest = MessageOf<typeof ListPoliciesRequest>;
+
+export const PolicyRule = message({ policy: text(1), direction: text(2) });
+export type PolicyRule = MessageOf<typeof PolicyRule>;
+
+export const IsolatedPod = message({
+  network: text(1),
+  containerId: text(2),
+  ifname: text(3),
+  directions: texts(4),
+  policies: texts(5),
+});
+export type IsolatedPod = MessageOf<typeof IsolatedPod>;
+
+export const ListPoliciesResponse = message({
+  rule: nested(1, PolicyRule),
+  isolated: repeated(2, IsolatedPod),
+  differences: texts(3),
+});
+export type ListPoliciesResponse = MessageOf<typeof ListPoliciesResponse>;
+
+/** The network policies of a node, for people (`pipette.proto`). */
+export const policyService = {
+  list: unary("/pipette.v1.Policies/List", ListPoliciesRequest, ListPoliciesResponse),
 } as const;

@@ -39,6 +39,10 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.Interface": pipette.NodeInterface,
   "pipette.v1.ListInterfacesRequest": pipette.ListInterfacesRequest,
   "pipette.v1.ListInterfacesResponse": pipette.ListInterfacesResponse,
+  "pipette.v1.ListPoliciesRequest": daemon.ListPoliciesRequest,
+  "pipette.v1.ListPoliciesResponse": daemon.ListPoliciesResponse,
+  "pipette.v1.PolicyRule": daemon.PolicyRule,
+  "pipette.v1.IsolatedPod": daemon.IsolatedPod,
   "pipette.v1.MendRequest": pipette.MendRequest,
   "pipette.v1.MendResponse": pipette.MendResponse,
   "pipette.v1.Lease": ipam.LeaseMessage,
@@ -167,6 +171,7 @@ const services = {
   "pipette.v1.Node": nodeService,
   "pipette.v1.Ipam": daemon.ipamService,
   "pipette.v1.Registry": daemon.registryService,
+  "pipette.v1.Policies": daemon.policyService,
   "grpc.health.v1.Health": daemon.healthService,
 };
 

@@ -62,6 +62,7 @@ const manners: Readonly<Record<string, Uint8Array>> = {
   deaf: concat([
     opening,
     call("/pipette.v1.Node/ListInterfaces"),
+    call("/pipette.v1.Policies/List"),
     encodeFrame(FrameType.data, flags.endStream, 1, prefixed(new Uint8Array(0))),
   ]),
 };

@@ -65,6 +65,11 @@ export class ApiServer implements AsyncDisposable {
     return this.certificates.file("ca.pem");
   }
 
+  /** An administrator's. */
+  get kubeconfig(): string {
+    return this.#at("kubeconfig");
+  }
+
   /** Signs the tokens of service accounts. */
   get accountsKey(): string {
     return readFileSync(this.certificates.file("accounts.key"), "utf8");

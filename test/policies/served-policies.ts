@@ -37,7 +37,7 @@ export class ServedPolicies implements AsyncDisposable {
     await using starting = new AsyncDisposableStack();
     const certificates = new Certificates(starting.use(scratchDir()).path);
     await certificates.make("ca");
-    await certificates.make("server", "ca", "127.0.0.1");
+    await certificates.make("server", "ca", "127.0.0.1", "pipette-controller.kube-system.svc");
     const [cert, key] = [certificates.file("server.pem"), certificates.file("server.key")].map((file) =>
       readFileSync(file, "utf8"),
     );

@@ -18,11 +18,14 @@ export class Certificates {
   }
 
   /** Its common name is the name. Signed by the authority, for an address if there is one; else one that signs. */
-  async make(name: string, authority?: string, address?: string): Promise<void> {
+  async make(name: string, authority?: string, address?: string, dnsName?: string): Promise<void> {
     const file = (each: string): string => this.file(each);
     const signed = authority === undefined ? [] : ["-CA", file(`${authority}.pem`), "-CAkey", file(`${authority}.key`)];
     const usage = ["-addext", "extendedKeyUsage=serverAuth,clientAuth", "-addext", "basicConstraints=CA:FALSE"];
-    const place = address === undefined ? [] : ["-addext", `subjectAltName=IP:${address}`];
+    const place =
+      address === undefined
+        ? []
+        : ["-addext", `subjectAltName=IP:${address}${dnsName === undefined ? "" : `,DNS:${dnsName}`}`];
     const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", file(`${name}.key`)];
     const rest = ["-subj", `/CN=${name}`, "-days", "2", "-out", file(`${name}.pem`), ...place];
     await execa("openssl", [

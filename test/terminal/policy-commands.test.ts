@@ -1,8 +1,11 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { everything } from "../../shared/policy/mod.ts";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
 import { ScriptedApiServer, type ScriptedObject } from "../fakes/kubernetes/scripted-api-server.ts";
 import { block, egress, ingress, ns, pod, ports, toA } from "../fakes/policy-world.ts";
+import { ServedPolicies } from "../policies/served-policies.ts";
+import { eventually } from "../support/eventually.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 
 const names = ["x", "y"].flatMap((namespace) => ["a", "b", "c"].map((name) => ({ namespace, name })));
@@ -41,7 +44,8 @@ describe("pipette policy", () => {
       join(directory, "config"),
       JSON.stringify({
         "current-context": "here",
-        contexts: [{ name: "here", context: { cluster: "c", namespace: "x" } }],
+        contexts: [{ name: "here", context: { cluster: "c", user: "u", namespace: "x" } }],
+        users: [{ name: "u", user: { token: "admin" } }],
         clusters: [{ name: "c", cluster: { server: api.url } }],
       }),
     );
@@ -276,6 +280,30 @@ enforced on 0 of 1 node
         { policy: "y/out" },
       ]);
       api.answers.clear();
+    });
+
+    test("ask the controller itself, where they may, by its Service and the authority that it has published", async () => {
+      await using served = await ServedPolicies.start();
+      const closed = { namespace: "x", name: "closed", uid: "uid-closed", generation: 3, problems: [] };
+      served.computation.putPolicy({ ...closed, pods: everything, ingress: [] });
+      served.changed();
+      await eventually(() => served.state?.reports.has("uid-closed") === true, "the policy");
+      served.state?.reports.enforced("uid-closed", report("n-a", 3));
+      const meta = {
+        name: "c",
+        namespace: "kube-system",
+        labels: { "kubernetes.io/service-name": "pipette-controller" },
+      };
+      const slices = api.objects.get("endpointslices") ?? [];
+      const endpoints = [{ addresses: ["127.0.0.1"], conditions: { ready: true } }];
+      api.objects.set("endpointslices", [...slices, { metadata: meta, ports: [{ port: served.port }], endpoints }]);
+      const configMap = "/api/v1/namespaces/kube-system/configmaps/pipette-controller-ca";
+      api.answers.set(configMap, { data: { "ca.crt": served.ca } });
+      const { stdout } = await run(["show", "closed", "--ask-controller"]);
+      expect(stdout).toContain("\nenforced on 1 of 1 node\n");
+      expect((await run(["show", "closed"])).stdout).toContain("--ask-controller asks it itself");
+      api.answers.clear();
+      api.objects.set("endpointslices", slices);
     });
 
     test("know no others", async () => {

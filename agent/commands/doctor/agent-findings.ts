@@ -28,12 +28,13 @@ export function agentFindings({ agent, networks }: NodeSnapshot, socket: string)
     networks: served,
     departing,
   } = agent.status;
+  const { policyDifferences } = agent;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems
       .filter(({ message }) => !isMissingPlugin(message))
       .map(({ message, advisory }) => (isRulesProblem(message) ? rulesMissing(message) : troubled(message, advisory))),
-    ...shortcomings.map(lacking),
+    ...shortcomings.map((what) => (policyDifferences.includes(what) ? policyDiffers(what) : lacking(what))),
     ...refusals.map(refused),
     ...registryTroubles.map(registryTrouble),
     ...(departing === 0 ? [] : [takingAway(departing)]),
@@ -67,6 +68,17 @@ const lacking = (what: string): Finding => ({
   trusts: "the agent",
   why: "The agent has compared what is with what it had asked for; pods, or the way to another node, go without it",
   todo: "have the agent put it right, as it does once a minute; what comes again and again is somebody else's work, or a record of a node that cannot be right",
+  repair: { t: "node" },
+  evidence: what,
+});
+
+const policyDiffers = (what: string): Finding => ({
+  severity: "error",
+  code: "policy-differs",
+  what: `Of network policies: ${what}`,
+  trusts: "the agent",
+  why: "What a policy forbids may pass, or what it allows be refused, until what is in force is again what the agent wants",
+  todo: "have the agent put it in force again, as it does once a minute; find out who else changes flows or packet rules",
   repair: { t: "node" },
   evidence: what,
 });

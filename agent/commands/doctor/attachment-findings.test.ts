@@ -29,6 +29,7 @@ const unmade: SeenPort = { owner, name: "ve-a", uuid: "u", ips: [ip] };
 const port: SeenPort = { ...unmade, ofport: 3 };
 const answering = (callsInFlight = 0): NodeSnapshot["agent"] => ({
   t: "answers",
+  policyDifferences: [],
   status: {
     problems: [],
     version: "0",
@@ -209,11 +210,9 @@ test.each(["", "{}", '{"items":[{}]}', '{"items":["a"]}', '[{"containerID":"a"}]
 
 test("the agent's word about packet rules has a remedy; of another problem it is told what to look at", () => {
   const told = (message: string) => {
-    const { t, status } = answering() as Extract<NodeSnapshot["agent"], { t: "answers" }>;
-    return agentFindings(
-      { ...snapshot, agent: { t, status: { ...status, version, problems: [{ code: 51, message, advisory: false }] } } },
-      "",
-    );
+    const { status, ...agent } = answering() as Extract<NodeSnapshot["agent"], { t: "answers" }>;
+    const problems = [{ code: 51, message, advisory: false }];
+    return agentFindings({ ...snapshot, agent: { ...agent, status: { ...status, version, problems } } }, "");
   };
   expect(told(rulesProblem(0, 2, "pipette-pipette-gw0"))).toMatchObject([
     {
@@ -224,5 +223,19 @@ test("the agent's word about packet rules has a remedy; of another problem it is
   ]);
   expect(told("the database cannot be written")).toMatchObject([
     { code: "agent-problem", todo: expect.stringContaining("put right what the sentence names") },
+  ]);
+});
+
+test("what is not in force of network policies has a code of its own, among the agent's other shortcomings", () => {
+  const { status } = answering() as Extract<NodeSnapshot["agent"], { t: "answers" }>;
+  const shortcomings = ["a flow is missing in IngressRule", "the way to a node is missing"];
+  const agent = {
+    t: "answers",
+    status: { ...status, version, shortcomings },
+    policyDifferences: shortcomings.slice(0, 1),
+  } as const;
+  expect(agentFindings({ ...snapshot, agent }, "")).toMatchObject([
+    { code: "policy-differs", what: "Of network policies: a flow is missing in IngressRule", repair: { t: "node" } },
+    { code: "shortcoming", what: "The way to a node is missing" },
   ]);
 });

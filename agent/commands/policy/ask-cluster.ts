@@ -28,6 +28,12 @@ export const clusterOptions = {
   json: { help: "one JSON object, for programs" },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
+export const controllerOption = {
+  "ask-controller": {
+    help: "asks the controller itself, with the same token or certificate, where the API server does not pass questions on to it",
+  },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
 export interface ClusterOptions {
   readonly namespace: string | undefined;
   readonly kubeconfig: string | undefined;
@@ -43,12 +49,15 @@ type Selection = Parameters<typeof listPages>[2];
 /** The API server, as a command asks it. */
 export class AskedCluster {
   readonly client: ApiClient;
+  /** Who asks, and where. */
+  readonly access: ClusterAccess;
   /** Of names that are given without one. */
   readonly namespace: string;
   readonly #progress: Progress;
 
-  constructor(client: ApiClient, namespace: string, progress: Progress) {
+  constructor(client: ApiClient, access: ClusterAccess, namespace: string, progress: Progress) {
     this.client = client;
+    this.access = access;
     this.namespace = namespace;
     this.#progress = progress;
   }
@@ -86,7 +95,7 @@ export async function askCluster(
     const access = await accessOf(kubeconfig, context, io.env);
     await using client = new ApiClient(access, { env: io.env });
     using progress = new Progress(io, false);
-    return await work(new AskedCluster(client, namespace ?? access.namespace ?? "default", progress));
+    return await work(new AskedCluster(client, access, namespace ?? access.namespace ?? "default", progress));
   } catch (caught) {
     const { message, details } = CniError.from(caught, action);
     io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}`);

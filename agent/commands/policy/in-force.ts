@@ -1,5 +1,6 @@
-import { ApiError, type ApiObject, mapIn, mapsIn, textIn } from "../../../shared/kubernetes/mod.ts";
+import { type ApiClient, ApiError, type ApiObject, mapIn, mapsIn, textIn } from "../../../shared/kubernetes/mod.ts";
 import type { NetworkPolicy, Pod } from "../../../shared/policy/mod.ts";
+import { controllerAsked } from "../../policies/mod.ts";
 import type { AskedCluster } from "./ask-cluster.ts";
 import { policyName } from "./policy-words.ts";
 
@@ -18,29 +19,53 @@ export type Reports =
 
 const path = "/apis/controlplane.antrea.io/v1beta2";
 
-/** The controller's own view, asked through the API server. */
-export class ControllerView {
+/** The controller's own view, asked through the API server, or itself where that is wanted. */
+export class ControllerView implements AsyncDisposable {
   readonly #cluster: AskedCluster;
+  readonly #mayAskItself: boolean;
+  #itself: Promise<ApiClient> | undefined;
   /** The first reason why it cannot be asked, which is one for all. */
   #away: string | undefined;
 
-  constructor(cluster: AskedCluster) {
+  /** @param mayAskItself whether it may see the token that is for the API server */
+  constructor(cluster: AskedCluster, mayAskItself: boolean) {
     this.#cluster = cluster;
+    this.#mayAskItself = mayAskItself;
   }
 
   async reportsOf({ uid, ...policy }: NetworkPolicy): Promise<Reports> {
     if (this.#away !== undefined) return { t: "unknown", why: this.#away };
     try {
       const action = `ask the controller about NetworkPolicy "${policyName(policy)}"`;
-      const status = await this.#cluster.client.get({ path: `${path}/networkpolicies/${uid}/status`, action });
+      const ask = { path: `${path}/networkpolicies/${uid}/status`, action };
+      const status = await this.#asked((client) => client.get(ask));
       return { t: "known", nodes: mapsIn(status, "nodes").map(readReport) };
     } catch (caught) {
       const { message } = ApiError.from(caught);
-      const isOfPolicy = caught instanceof ApiError && caught.status === 404 && message.includes(uid);
-      if (isOfPolicy) return { t: "unknown", why: "the controller does not know the policy yet" };
-      this.#away = message;
-      return { t: "unknown", why: message };
+      if (isOfObject(caught, uid)) return { t: "unknown", why: "the controller does not know the policy yet" };
+      const more = this.#mayAskItself ? "" : "; --ask-controller asks it itself";
+      this.#away = `${message}${more}`;
+      return { t: "unknown", why: this.#away };
     }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const client = await this.#itself?.catch(() => undefined);
+    await client?.[Symbol.asyncDispose]();
+  }
+
+  async #asked(ask: (client: ApiClient) => Promise<ApiObject>): Promise<ApiObject> {
+    const { client, access } = this.#cluster;
+    if (this.#itself === undefined)
+      try {
+        return await ask(client);
+      } catch (caught) {
+        // The API server passes nothing on, or not now.
+        const isOff = caught instanceof ApiError && (caught.status === 404 || caught.status === 503);
+        if (!this.#mayAskItself || !isOff) throw caught;
+      }
+    this.#itself ??= controllerAsked(client, access);
+    return await ask(await this.#itself);
   }
 
   /**
@@ -63,13 +88,17 @@ export class ControllerView {
     };
     try {
       const ask = { path: `${path}/networkpolicyevaluation?${query}`, action: "have the controller evaluate policies" };
-      const response = mapIn(await this.#cluster.client.create(ask, asked), "response");
+      const response = mapIn(await this.#asked((client) => client.create(ask, asked)), "response");
       return mapIn(response, "rule")["action"] !== "Drop";
     } catch {
       return undefined;
     }
   }
 }
+
+/** It says that it has no such policy, rather than that it has nothing of this kind. */
+const isOfObject = (caught: unknown, uid: string): boolean =>
+  caught instanceof ApiError && caught.status === 404 && caught.is.includes(uid);
 
 function readReport(entry: ApiObject): Reported {
   const generation = entry["generation"];

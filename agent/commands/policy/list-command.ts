@@ -3,7 +3,7 @@ import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printableLines } from "../../../shared/terminal/printable.ts";
 import { formatTable } from "../../../shared/terminal/table.ts";
-import { askCluster, clusterOptions } from "./ask-cluster.ts";
+import { askCluster, clusterOptions, controllerOption } from "./ask-cluster.ts";
 import { podsOf } from "./cluster-view.ts";
 import { ControllerView, type Enforced, enforcedOn } from "./in-force.ts";
 import { directionsText, podsWords, policyName } from "./policy-words.ts";
@@ -28,7 +28,7 @@ export const listCommand = defineCommand({
   about: `Shows the cluster's network policies: how many pods each isolates, and in what they send or receive; what of it is not
 understood, and allows nothing; and on how many of the nodes with such pods it is enforced as it is now, where the
 controller tells. Of all namespaces, unless one is given.`,
-  options: clusterOptions,
+  options: { ...controllerOption, ...clusterOptions },
   exits: {
     0: "done, also when there is none",
     1: "one is not understood as a whole, or not enforced on all of its nodes",
@@ -39,7 +39,7 @@ controller tells. Of all namespaces, unless one is given.`,
       const within = given.namespace === undefined ? {} : { namespace: given.namespace };
       const policies = await cluster.list(networkPolicies, within);
       const known = Map.groupBy(await cluster.list(pods, within), ({ namespace }) => namespace);
-      const controller = new ControllerView(cluster);
+      await using controller = new ControllerView(cluster, given["ask-controller"]);
       const listed: Listed[] = [];
       for (let i = 0; i < policies.length; i += askedAtOnce)
         listed.push(

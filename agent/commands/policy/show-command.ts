@@ -2,7 +2,7 @@ import { type Direction, isAmong, type NetworkPolicy, type Pod, type Rule } from
 import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { counted, formatJson, printableLines } from "../../../shared/terminal/printable.ts";
-import { askCluster, cannotTell, clusterOptions, refuse } from "./ask-cluster.ts";
+import { askCluster, cannotTell, clusterOptions, controllerOption, refuse } from "./ask-cluster.ts";
 import { type ClusterView, podsOf, readCluster } from "./cluster-view.ts";
 import { readEnd } from "./ends.ts";
 import { listText } from "./explain.ts";
@@ -16,7 +16,7 @@ export const showCommand = defineCommand({
   about: `Shows one network policy in words: the pods that it isolates, what each rule allows, which pods its selectors choose
 now, which numbers the names of ports have, and on which nodes it is not enforced as it is now.`,
   operands: [{ name: "NAME", help: "of the policy: namespace/name, or name" }],
-  options: clusterOptions,
+  options: { ...controllerOption, ...clusterOptions },
   exits: { 2: "cannot tell, or wrong arguments", 3: "there is no such policy" },
   run: ({ options: given, operands: [text = ""] }, io) =>
     askCluster(given, action, io, async (cluster) => {
@@ -33,7 +33,8 @@ now, which numbers the names of ports have, and on which nodes it is not enforce
           exitStatus.notThere,
         );
       const isolated = podsOf(policy, view.pods);
-      const enforced = enforcedOn(policy, isolated, await new ControllerView(cluster).reportsOf(policy));
+      await using controller = new ControllerView(cluster, given["ask-controller"]);
+      const enforced = enforcedOn(policy, isolated, await controller.reportsOf(policy));
       const shown = shownPolicy(view, policy, isolated);
       if (given.json) io.stdout(formatJson({ ...shown, enforced }));
       else io.stdout(printableLines(shownText(shown, enforced)));

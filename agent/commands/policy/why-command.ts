@@ -1,13 +1,15 @@
+import { paths } from "../../../shared/os/paths.ts";
 import { type NetworkPolicy, namespaces, networkPolicies } from "../../../shared/policy/mod.ts";
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printableLines } from "../../../shared/terminal/printable.ts";
-import { type AskedCluster, askCluster, cannotTell, clusterOptions, refuse } from "./ask-cluster.ts";
+import { type AskedCluster, askCluster, cannotTell, clusterOptions, controllerOption, refuse } from "./ask-cluster.ts";
 import { ClusterView } from "./cluster-view.ts";
 import { endRule, type Found, findEnd, questionsOf, readEnd, type WrittenTraffic } from "./ends.ts";
 import type { NamedEnd } from "./explain.ts";
 import { ControllerView, stateOn } from "./in-force.ts";
 import { policyName } from "./policy-words.ts";
+import type { Proof } from "./prove.ts";
 import { type Asked, type Why, whyObject, whyOf, whyText } from "./why.ts";
 
 const action = "say why";
@@ -32,6 +34,14 @@ const options = {
     },
     help: "TCP, UDP, SCTP or ICMP (default TCP, where there is a port)",
   },
+  trace: { help: "has Open vSwitch of this node trace such a packet: for one that a pod of this node sends" },
+  control: {
+    value: "PATH",
+    of: "file",
+    help: "for --trace: where ovs-vswitchd takes commands (default beside its database)",
+  },
+  config: { value: "FILE", of: "file", help: `for --trace: the agent's configuration (default ${paths.agentConfig})` },
+  ...controllerOption,
   ...clusterOptions,
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
@@ -47,7 +57,7 @@ is behind services; answers follow it.`,
   options,
   exits: {
     0: "it may; without --port: at some port, or for some of a service's endpoints",
-    1: "it may not",
+    1: "it may not, or with --trace: the switch does otherwise",
     2: "cannot tell, or wrong arguments",
     3: "there is no such pod, node, service, port or endpoint",
   },
@@ -58,12 +68,16 @@ is behind services; answers follow it.`,
     const isAsked = given.port !== undefined || given.protocol !== undefined;
     const traffic = isAsked ? { protocol, ...(given.port === undefined ? {} : { port: given.port }) } : undefined;
     return askCluster(given, action, io, async (cluster) => {
-      const answer = await answerWhy(cluster, from, to, traffic);
+      const answer = await answerWhy(cluster, { from, to, traffic, mayAskItself: given["ask-controller"] });
       if ("is" in answer) return refuse(io, action, answer.is, answer.status);
       const { why, inForce } = answer;
-      if (given.json) io.stdout(formatJson({ ...whyObject(why), inForce }));
-      else io.stdout(printableLines(`${whyText(why)}${inForceText(inForce)}`));
-      return why.allowed === "none" ? exitStatus.failed : exitStatus.done;
+      const proof = given.trace ? await (await import("./prove.ts")).proveByTrace(why, given) : undefined;
+      if (given.json) io.stdout(formatJson({ ...whyObject(why), inForce, ...(proof === undefined ? {} : { proof }) }));
+      else {
+        const proved = proof === undefined ? "" : `\n${proofText(proof)}`;
+        io.stdout(printableLines(`${whyText(why)}${inForceText(inForce)}${proved}`));
+      }
+      return why.allowed === "none" || proof?.t === "differs" ? exitStatus.failed : exitStatus.done;
     });
   },
 });
@@ -73,11 +87,16 @@ interface Answer {
   readonly inForce: InForce;
 }
 
+interface WrittenQuestion {
+  readonly from: string;
+  readonly to: string;
+  readonly traffic: WrittenTraffic | undefined;
+  readonly mayAskItself: boolean;
+}
+
 async function answerWhy(
   cluster: AskedCluster,
-  from: string,
-  to: string,
-  traffic: WrittenTraffic | undefined,
+  { from, to, traffic, mayAskItself }: WrittenQuestion,
 ): Promise<Answer | { readonly is: string; readonly status: number }> {
   const found: Found[] = [];
   for (const text of [from, to]) {
@@ -95,7 +114,8 @@ async function answerWhy(
   if (typeof asked === "string") return { is: asked, status: exitStatus.notThere };
   const view = await viewOf(cluster, asked);
   const why = whyOf(view, asked, source.name, destination.name);
-  return { why, inForce: await whatIsInForce(new ControllerView(cluster), why) };
+  await using controller = new ControllerView(cluster, mayAskItself);
+  return { why, inForce: await whatIsInForce(controller, why) };
 }
 
 /** As much of the cluster as decides about these ends. */
@@ -167,4 +187,15 @@ function inForceText({ policies, controllerAgrees }: InForce): string {
             : "  the controller comes to another answer: it has not seen the last change, or nobody can tell it",
         ];
   return policies.length + agrees.length === 0 ? "" : `\nin force\n${[...lines, ...agrees].join("\n")}\n`;
+}
+
+function proofText(proof: Proof): string {
+  switch (proof.t) {
+    case "agrees":
+      return `proved by the switch of this node: ${proof.says}\n`;
+    case "differs":
+      return `the switch of this node does otherwise: ${proof.says}\n"pipette doctor" there compares what is in force with what is to be\n`;
+    case "none":
+      return `not proved by a trace: ${proof.why}\n`;
+  }
 }

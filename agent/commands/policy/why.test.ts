@@ -69,6 +69,7 @@ test("without a port says at which ones, and of each why", () => {
     ["TCP 1-8, 10-79, 82-65535; every UDP port; every SCTP port; ICMP and other protocols", false],
     ["TCP 9", false],
   ]);
+  expect(ask("y/a -> 1.2.3.4:1", true).sentence).toMatch(/^y\/a may not reach 1\.2\.3\.4: y\/policy-2 isolates y\/a /);
   expect(ask("y/b -> z/a:1", true).sentence).toMatch(/^y\/b may reach z\/a at everything: /);
 });
 

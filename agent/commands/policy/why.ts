@@ -49,7 +49,8 @@ function sentenceOf(from: string, to: string, allowed: Why["allowed"], cases: re
   const reasons = new Set(cases.map(({ explanation }) => reasonText(explanation)));
   const [first] = cases;
   const isOnePort = cases.every(({ ports }) => ports === first?.ports);
-  const at = isOnePort ? ` at ${first?.ports}` : "";
+  const isNowhere = allowed === "none" && first?.ports === "everything";
+  const at = isOnePort && !isNowhere ? ` at ${first?.ports}` : "";
   const because = reasons.size === 1 ? `: ${[...reasons].join("")}` : "";
   if (allowed === "all") return `${from} may reach ${to}${at}${because}`;
   if (allowed === "none") return `${from} may not reach ${to}${at}${because}`;

@@ -10,6 +10,8 @@ import { unreadFile } from "../../config/read-config.ts";
 export interface TraceConfig {
   readonly bridge: string;
   readonly dataDir: string;
+  /** Where the agent listens. */
+  readonly socket: string;
   readonly ovs: OvsConfig;
 }
 
@@ -25,11 +27,11 @@ export async function readConfig(file: string): Promise<TraceConfig> {
   }
   const parsed = parseAgentConfig(text, file);
   if (parsed.t === "wrong") throw wrong(parsed.problems.join("\n"), "a configuration in order");
-  const { networks, ovs, dataPath, dataDir } = parsed.config;
+  const { networks, ovs, dataPath, dataDir, socket } = parsed.config;
   const [network] = networks;
   if (network === undefined || ovs === undefined)
     throw wrong(`the data path of "${file}" is "${dataPath}"`, '"ovs", which has tables to trace a packet through');
-  return { bridge: network.bridge, dataDir, ovs };
+  return { bridge: network.bridge, dataDir, socket, ovs };
 }
 
 const wrong = (is: string, wanted: string): CniError =>

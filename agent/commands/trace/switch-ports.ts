@@ -1,4 +1,5 @@
 import { podTitle } from "../../../shared/cni/pod-name.ts";
+import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { formatIp, type Ip, parseIp, sameIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
@@ -6,6 +7,7 @@ import {
   bridgeNamed,
   interfaceNamed,
   openDatabase,
+  ownerOf,
   type PortRole,
   parseIdentity,
   portsOf,
@@ -20,7 +22,7 @@ export interface SwitchPort {
   /** Empty where the database does not have it. */
   readonly mac: string;
   /** Of a pod, `namespace/name` where CNI_ARGS named it. */
-  readonly pod?: { readonly name: string | undefined; readonly ips: readonly Ip[] };
+  readonly pod?: { readonly name: string | undefined; readonly ips: readonly Ip[]; readonly owner?: Owner };
 }
 
 const action = "look for the pods' ports";
@@ -52,9 +54,11 @@ export async function readPorts(database: string, bridge: string): Promise<reado
     const identity = parseIdentity(external_ids);
     const common = { name, ofport, mac: identity?.mac ?? mac_in_use ?? "" };
     if (identity === undefined) return [{ ...common, kind: kindOf(roleOf(external_ids), ofport) }];
-    const { pod, ips } = identity;
-    const podName = pod === undefined || pod.name === "" ? undefined : podTitle(pod);
-    return [{ ...common, kind: "pod", pod: { name: podName, ips } }];
+    const { pod: named, ips } = identity;
+    const podName = named === undefined || named.name === "" ? undefined : podTitle(named);
+    const owner = ownerOf(external_ids);
+    const pod = { name: podName, ips, ...(owner === undefined ? {} : { owner }) };
+    return [{ ...common, kind: "pod", pod }];
   });
 }
 

@@ -7,9 +7,10 @@ import { formatJson, printable, printableLines } from "../../../shared/terminal/
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
-import { type KnownNodes, knownNodesIn, readConfig } from "./agent-files.ts";
+import { type KnownNodes, knownNodesIn, readConfig, type TraceConfig } from "./agent-files.ts";
 import type { Protocol } from "./packet.ts";
 import { type End, type Journey, packetOf } from "./packet.ts";
+import { agentsPolicies, withPolicyNames } from "./policy-names.ts";
 import { type Report, reportObject, reportText } from "./report.ts";
 import { findPod, readPorts, type SwitchPort } from "./switch-ports.ts";
 import { trace } from "./tracer.ts";
@@ -74,7 +75,6 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
     4: "several pods have the name",
   },
   run: async ({ options: given, operands: [from = "", to = ""] }, io) => {
-    const protocol = protocolOf(given.tcp, given.udp, given.icmp);
     const config = await readConfig(given.config ?? paths.agentConfig);
     const ports = await readPorts(config.ovs.database, config.bridge);
     const client = endOf(ports, from, io);
@@ -84,40 +84,54 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
     const journey: Journey = {
       client,
       server,
-      protocol,
+      protocol: protocolOf(given.tcp, given.udp, given.icmp),
       isReply: given.reply,
       fromTunnel: tunnelOf(given["from-tunnel"], given["tunnel-key"]),
       as: { ip: addressOf(given["as-ip"]), mac: given["as-mac"] },
       isRoutedOnly: config.ovs.mode === "networkPolicyOnly",
     };
-    const packet = packetOf(journey, ports);
-    const database = parseAddress(config.ovs.database);
-    const places = given.control === undefined ? await controlPlaces(database) : [parseAddress(given.control)];
-    using control = await openControl(places, action);
-    const { passes, text } = await trace(control, config.bridge, packet);
+    const { report, text } = await traceJourney(config, journey, ports, given.control);
     if (given.raw) io.stdout(printableLines(`${text.trimEnd()}\n`));
-    if (passes.length === 0) {
+    if (report === undefined) {
       const is = "the answer of ovs-vswitchd shows no packet's way";
       throw new CniError(CniCode.decode, `Cannot ${action}: ${is}, wanted the text of ofproto/trace`, {
         details: text,
       });
     }
-    const portName = (ofport: number): string => ports.find((port) => port.ofport === ofport)?.name ?? String(ofport);
-    const known = knownNodesIn(config.dataDir);
-    const verdict = withName(verdictOf(passes, packet, ports), known);
-    const next = nextCommand(verdict, passes, journey, [...config.ovs.nodeAddresses, ...known.own]);
-    const report: Report = {
-      journey,
-      packet,
-      inPort: portName(packet.inPort),
-      steps: stepsOf(passes, portName),
-      verdict,
-      ...(next === undefined ? {} : { next }),
-    };
     if (!given.raw) io.stdout(given.json ? formatJson(reportObject(report)) : printableLines(reportText(report)));
-    return verdict.t === "dropped" ? exitStatus.failed : exitStatus.done;
+    return report.verdict.t === "dropped" ? exitStatus.failed : exitStatus.done;
   },
 });
+
+/**
+ * Has Open vSwitch trace the packet.
+ * @param control where ovs-vswitchd takes commands; absent: beside its database
+ * @returns no report where its answer cannot be read
+ * @throws {CniError}
+ */
+export async function traceJourney(
+  config: TraceConfig,
+  journey: Journey,
+  ports: readonly SwitchPort[],
+  control?: string,
+): Promise<{ readonly report?: Report; readonly text: string }> {
+  const packet = packetOf(journey, ports);
+  const database = parseAddress(config.ovs.database);
+  const places = control === undefined ? await controlPlaces(database) : [parseAddress(control)];
+  using opened = await openControl(places, action);
+  const { passes, text } = await trace(opened, config.bridge, packet);
+  if (passes.length === 0) return { text };
+  const portName = (ofport: number): string => ports.find((port) => port.ofport === ofport)?.name ?? String(ofport);
+  const known = knownNodesIn(config.dataDir);
+  const { steps, verdict } = await withPolicyNames(
+    { steps: stepsOf(passes, portName), verdict: withName(verdictOf(passes, packet, ports), known) },
+    { packet, passes, ports },
+    agentsPolicies(config.socket),
+  );
+  const next = nextCommand(verdict, passes, journey, [...config.ovs.nodeAddresses, ...known.own]);
+  const inPort = portName(packet.inPort);
+  return { text, report: { journey, packet, inPort, steps, verdict, ...(next === undefined ? {} : { next }) } };
+}
 
 function protocolOf(tcp: string | undefined, udp: string | undefined, icmp: boolean): Protocol {
   const several = [tcp !== undefined, udp !== undefined, icmp].filter(Boolean).length > 1;

@@ -1,5 +1,5 @@
 import { CniCmdRequest, CniCmdResponse } from "../../../shared/proto/cni-messages.ts";
-import { HealthCheckRequest } from "../../../shared/proto/daemon-services.ts";
+import { HealthCheckRequest, ListPoliciesResponse } from "../../../shared/proto/daemon-services.ts";
 import {
   AllocateRequest,
   CheckResponse,
@@ -21,7 +21,15 @@ import { requireSentence } from "./words.ts";
 
 const codecs: Readonly<Record<string, Codec<object>>> = {
   ...{ CniCmdRequest, CniCmdResponse, HealthCheckRequest, AllocateRequest, CollectRequest, ListRequest, OwnerRequest },
-  ...{ StatsResponse, CheckResponse, GcRequest, ListInterfacesResponse, MendRequest, StatusResponse },
+  ...{
+    StatsResponse,
+    CheckResponse,
+    GcRequest,
+    ListInterfacesResponse,
+    ListPoliciesResponse,
+    MendRequest,
+    StatusResponse,
+  },
 };
 
 function decode(name: string, bytes: Uint8Array): object | undefined {

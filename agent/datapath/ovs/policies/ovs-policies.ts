@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import type { NodePolicies, PolicyEnforcement, RefusedRule } from "../../policies.ts";
+import type { NodePolicies, PodRule, PolicyEnforcement, RefusedRule } from "../../policies.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import { policyTables } from "../pipeline/mod.ts";
 import { type FlowSetChanges, isRefusedFlowSet } from "../program/flow-set.ts";
@@ -79,6 +79,10 @@ export class OvsPolicies implements PolicyEnforcement {
     const { program } = this.#requireRunning("compare the policies with the switch's");
     if (!program.status.connected) return ["the switch is away, and gets its policies when it is there again"];
     return withCniErrors(() => program.compare(false, policyTables));
+  }
+
+  ruleOf(number: number): PodRule | undefined {
+    return this.#running?.flows.ruleOf(number);
   }
 
   /** To find the rules that the switch refuses, so that others are not concerned: what is new first, then the rest. */
