@@ -11,7 +11,7 @@ describe.each<readonly [string, (text: string) => string | undefined, number]>([
     expect(wrong(text)).toBeUndefined();
   });
 
-  test.each([
+  test.each<readonly [string, string]>([
     ["", "empty"],
     [x(most + 1), `${most + 1} characters long`],
     ...[
@@ -45,7 +45,7 @@ describe("an interface's name", () => {
     expect(wrongIfname(text)).toBeUndefined();
   });
 
-  test.each([
+  test.each<readonly [string, string]>([
     ["", "empty"],
     [x(16), `"${x(16)}" of 16 bytes`],
     [`${x(14)}ü`, `"${x(14)}ü" of 16 bytes`],
@@ -70,7 +70,7 @@ describe("a plugin's type", () => {
     expect(wrongPluginType(text)).toBeUndefined();
   });
 
-  test.each([
+  test.each<readonly [string, string]>([
     ["", "empty"],
     [x(241), "241 characters long"],
     ...["a/b", "../a", "a\\b", "c:a", "a.", "a ", "ä", "a\u007f", "a\u001f"].map(

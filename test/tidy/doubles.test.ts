@@ -17,7 +17,7 @@ const entries = [
 ];
 
 /** Of test/support what helps with any test at all; the rest there is for executables and machines. */
-const forUnits = ["eventually", "frames/frame", "frames/pod-frames", "random", "requires", "scratch-dir"].map(
+const forUnits = ["eventually", "frames/frame", "frames/pod-frames", "noise", "random", "requires", "scratch-dir"].map(
   (name) => `test/support/${name}.ts`,
 );
 
