@@ -41,6 +41,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/agent/agent-command.ts")).agentCommand,
     },
     {
+      name: "controller",
+      summary: "compute the cluster's network policies for its nodes",
+      load: async () => (await import("./controller/controller-command.ts")).controllerCommand,
+    },
+    {
       name: "status",
       summary: "what the agent says: networks, problems, calls",
       load: async () => (await import("./agent/commands/status/status-command.ts")).statusCommand,

@@ -13,7 +13,7 @@ const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
 // those.
 const peers = ["test/{clients,kubernetes,registry}/**/*.test.ts"];
 // Whole clusters take some twelve minutes more: only "npm run test:kubernetes" runs them.
-const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods"].map(
+const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods", "policies"].map(
   (name) => `test/kubernetes/${name}.test.ts`,
 );
 

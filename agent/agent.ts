@@ -15,10 +15,12 @@ import { version } from "../shared/version.ts";
 import type { Joined } from "./cluster/join.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
+import { nameOf } from "./config/nodes-config.ts";
 import { sweepLeftBehind } from "./conflist/left-behind.ts";
 import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
 import { Joining } from "./joining.ts";
+import type { NodePolicies } from "./policies/mod.ts";
 import {
   Janitor,
   knowsEveryOwner,
@@ -79,6 +81,7 @@ export class Agent {
   readonly #failed = Promise.withResolvers<string>();
   readonly #joining: Joining;
   readonly #runtimeFile: RuntimeFile;
+  #policies: NodePolicies | undefined;
   #state: State = { t: "starting" };
   /** Aborted when callers no longer wait for the start: it is done, or waits to join a cluster. */
   readonly #started = new AbortController();
@@ -197,6 +200,7 @@ export class Agent {
       notReady: () => this.#notReady(),
       refused: () => this.#joining.refused,
       cluster: () => this.#joining.cluster,
+      policies: () => this.#policies?.summary ?? "",
       refusals: () => this.#joining.refusals,
       troubles: () => this.#joining.troubles,
       configuration: async () => {
@@ -237,7 +241,7 @@ export class Agent {
     const config = joined?.config ?? this.#context.config;
     if (joined !== undefined) this.#resources.use(joined.membership);
     const known = new Set(config.networks.map(({ name }) => name).filter((name) => knowsEveryOwner(allocator, name)));
-    const dataPath = this.#dependencies.createDataPath({
+    const made = this.#dependencies.createDataPath({
       config,
       ...(joined === undefined ? {} : { cluster: joined.membership }),
       podOf: (owner) => allocator.find(owner)[0]?.pod,
@@ -246,9 +250,14 @@ export class Agent {
       leasedTo: (owner) => (known.has(owner.network) ? allocator.uncooled(owner).map(({ address }) => address.ip) : []),
       needsCleanup: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
-    this.#resources.use(dataPath);
+    this.#resources.use(made);
+    const dataPath = await this.#policed(made, config);
     this.#context.complete(config, dataPath);
+    const leases = allocator.list();
+    // Nothing opens before what is known of policies is in force.
+    await this.#policies?.prepare(leases.map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
     await dataPath.start();
+    await this.#policies?.begin([...(await dataPath.list()), ...leases].map(({ owner }) => owner));
     await takeNetworksOver(this.#context);
     await reconcile(this.#context);
     if (this.#state.t === "stopping") return;
@@ -260,6 +269,29 @@ export class Agent {
     if (watch !== undefined) this.#resources.use(watch);
     await this.#runtimeFile.write(config);
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
+  }
+
+  /** Where there are to be policies: the same data path, with its pods closed until theirs are in force. @throws {CniError} 7 */
+  async #policed(dataPath: DataPath, config: AgentConfig): Promise<DataPath> {
+    if (config.policies === undefined) return dataPath;
+    const { policies: enforcement } = dataPath;
+    if (enforcement === undefined)
+      throw new CniError(
+        CniCode.invalidConfig,
+        `Cannot enforce network policies: the data path "${config.dataPath}" does not, wanted no section "policies"`,
+      );
+    // Loaded where it is needed: it holds the client of an API server.
+    const { controllerAccess, NodePolicies, policed } = await import("./policies/mod.ts");
+    this.#policies = new NodePolicies({
+      node: config.nodes?.name ?? nameOf({}),
+      dataDir: config.dataDir,
+      waitMs: config.policies.waitMs,
+      enforcement,
+      connect: controllerAccess(config.policies, process.env),
+      logger: this.#context.logger,
+    });
+    this.#resources.use(this.#policies);
+    return policed(dataPath, this.#policies);
   }
 
   #notReady(): string | undefined {

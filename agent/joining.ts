@@ -100,6 +100,7 @@ export class Joining {
     this.#waiting = undefined;
     this.#membership = joined.membership;
     void joined.membership.lost.then((sentence) => this.#lost.resolve(sentence));
+    await joined.membership.firstPeers();
     logger.info("joined", { cluster: this.cluster });
     return joined;
   }

@@ -42,6 +42,12 @@ export const plainFiles: readonly PlainFile[] = [
     about: `Pipette with Open vSwitch, whose daemons it brings along, and a tunnel between nodes:
 "kubectl apply -f pipette-openvswitch.yaml".`,
   },
+  {
+    path: join(plain, "pipette-controller.yaml"),
+    values: ["controller.enabled=true"],
+    only: ["controller.yaml"],
+    about: `The controller of network policies, beside either (docs/policies.md).`,
+  },
 ];
 
 /** What `kubectl apply` takes. @throws {Error} with what helm says */

@@ -124,3 +124,22 @@ test("a node that is no member any more keeps its peers, remembers that it is no
   pods.stand = false;
   expect(await membership.lost).toContain("no pod is left: wanted a new start, to join anew");
 });
+
+test("a start waits for the first word of the other nodes, also where there are none", async () => {
+  await using it = member();
+  let isKnown = false;
+  const known = it.membership.firstPeers().then(() => {
+    isKnown = true;
+  });
+  expect(isKnown).toBe(false);
+  it.live.set(mapOf(node(0)));
+  await known;
+  expect(it.membership.peers.current?.size).toBe(0);
+  await it.membership.firstPeers();
+});
+
+test("a registry that says nothing does not keep a start for ever", async () => {
+  await using it = member();
+  await it.membership.firstPeers();
+  expect(it.membership.peers.current).toBeUndefined();
+});

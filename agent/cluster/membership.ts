@@ -1,6 +1,7 @@
 import { retry } from "../../shared/async/backoff.ts";
 import { LiveValue } from "../../shared/async/live-value.ts";
 import { LogOnChange } from "../../shared/async/log-on-change.ts";
+import { withTimeout } from "../../shared/async/with-timeout.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { formatCidr, formatIp, type Ip } from "../../shared/net/ip.ts";
@@ -17,6 +18,8 @@ import type { OwnAddresses } from "./this-node.ts";
 
 /** Nodes that appear together are gathered into one change, so that the data path handles them at once. */
 const gatherMs = 50;
+/** How long a start waits for a registry that is slow to tell the other nodes, before it goes on without them. */
+const firstPeersMs = 2000;
 /** How long after its last pod a released node restarts; also the interval of checking for pods. */
 const leaveAfterMs = 2000;
 
@@ -94,6 +97,17 @@ export class Membership implements Cluster, AsyncDisposable {
     this.#resolving = this.#resolve(registry.servers ?? []);
     void this.#warnOfRights();
     if (state.t === "refused") this.#refuse(state.is);
+  }
+
+  /**
+   * Resolves once the other nodes are known, for some seconds at most: a data path that starts with none removes the
+   * ways to them that an earlier agent has made.
+   */
+  async firstPeers(): Promise<void> {
+    if (this.peers.current !== undefined) return;
+    const known = Promise.withResolvers<void>();
+    using _following = this.peers.subscribe(() => known.resolve());
+    await withTimeout(known.promise, firstPeersMs, () => undefined);
   }
 
   /** Why no pod may get an address of the node's subnet; nothing while the registry has the node's record, or is silent. */

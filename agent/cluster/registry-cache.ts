@@ -3,6 +3,7 @@ import { pause } from "../../shared/async/abortable.ts";
 import { LogOnChange } from "../../shared/async/log-on-change.ts";
 import { CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
+import { writeAtomically, writeAtomicallySlowly } from "../../shared/os/atomic-file.ts";
 import {
   anyText,
   boolean,
@@ -17,7 +18,6 @@ import {
   required,
   validate,
 } from "../../shared/schema/mod.ts";
-import { writeAtomically, writeAtomicallySlowly } from "../platform/atomic-file.ts";
 import type { ClusterNode } from "./node-registry.ts";
 import { nodeSchema, textOfNode } from "./node-text.ts";
 

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, type Ip, parseCidr, parseIp, sameIp } from "../../shared/net/ip.ts";
 import { interfaceMac } from "../../shared/net/mac.ts";
+import { writeOnce } from "../../shared/os/atomic-file.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { show } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { writeOnce } from "../platform/atomic-file.ts";
 
 /** The addresses at which this node is reached, and their interface. */
 export interface OwnAddresses {

@@ -22,11 +22,13 @@ import {
 import { type HnsConfig, hnsSchema } from "./hns-config.ts";
 import { type NodesConfig, nodesSchema } from "./nodes-config.ts";
 import { type OvsConfig, ovsSchema } from "./ovs-config.ts";
+import { policiesSchema } from "./policies-config.ts";
 import { deviceName, parseBlock, path, podSubnet } from "./values.ts";
 
 export type { HnsConfig } from "./hns-config.ts";
 export type { NodesConfig, RegistryConfig } from "./nodes-config.ts";
 export type { OvsConfig } from "./ovs-config.ts";
+export type { PoliciesConfig } from "./policies-config.ts";
 
 export const dataPathNames = ["bridge", "ovs", "hns"] as const;
 export type DataPathName = (typeof dataPathNames)[number];
@@ -118,6 +120,7 @@ export const agentSchema = object({
   networks: required(list(networkSchema, 1, 64), "the networks of this node"),
   ovs: optional(ovsSchema, "for `dataPath: ovs`, or beside `hns`", "none; with `dataPath: ovs` all defaults"),
   nodes: optional(nodesSchema, "this node among others", "it knows of no other"),
+  policies: optional(policiesSchema, "network policies, which a controller computes", "none are enforced"),
   callTimeoutMs: defaulted(
     milliseconds(100, limits.longestTimeoutMs),
     limits.addTimeoutMs,

@@ -13,7 +13,7 @@ import {
   textThat,
   variants,
 } from "../../shared/schema/mod.ts";
-import { isNodeName, nodeAddress, nodeMac, nodeName, nodeNameRule, path } from "./values.ts";
+import { isNodeName, nodeAddress, nodeMac, nodeName, nodeNameRule, path, url } from "./values.ts";
 
 /**
  * Variables that the DaemonSets fill with the node's name and address (the downward API), so that one agent.yaml serves
@@ -24,14 +24,6 @@ export const nodeVariables = { name: "PIPETTE_NODE_NAME", address: "PIPETTE_NODE
 /** An empty variable counts as absent. */
 export const nodeVariable = (which: keyof typeof nodeVariables): string | undefined =>
   process.env[nodeVariables[which]] || undefined;
-
-const url = (wanted: string, schemes: readonly string[]) =>
-  textThat(wanted, (given) => {
-    const parsed = URL.canParse(given) ? new URL(given) : undefined;
-    if (parsed === undefined || !schemes.includes(parsed.protocol) || parsed.hostname === "") return false;
-    const isBare = parsed.pathname === "/" && parsed.search === "" && parsed.hash === "" && parsed.username === "";
-    return isBare && !given.endsWith("/");
-  });
 
 const keyPrefix = textThat(
   'a prefix of keys such as "/pipette", at most 128 letters, digits and ._-/ without a slash at its end',
@@ -114,7 +106,8 @@ export interface NodesConfig extends WrittenNodes {
 export const withNodeName = (nodes: WrittenNodes): NodesConfig => ({ ...nodes, name: nameOf(nodes) });
 
 /** The host name is Kubernetes' default, too; Windows' are upper case. */
-const nameOf = ({ name }: WrittenNodes): string => name ?? nodeVariable("name") ?? hostname().toLowerCase();
+export const nameOf = ({ name }: { readonly name?: string | undefined }): string =>
+  name ?? nodeVariable("name") ?? hostname().toLowerCase();
 
 function nameSource(): string {
   const said = nodeVariable("name");

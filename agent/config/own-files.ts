@@ -11,8 +11,8 @@ import type { AgentConfig } from "./agent-config.ts";
  */
 
 /** `agent.yaml` itself, and the files that it names. */
-export function filesOf(file: string, { nodes, ovs }: AgentConfig): readonly string[] {
-  const named = [ovs?.services.file];
+export function filesOf(file: string, { nodes, ovs, policies }: AgentConfig): readonly string[] {
+  const named = [ovs?.services.file, policies?.ca, policies?.token];
   const registry = nodes?.registry;
   if (registry?.type === "static") named.push(registry.file);
   if (registry?.type === "etcd") named.push(registry.ca, registry.cert, registry.key);
@@ -86,10 +86,12 @@ const readableByAll = 0o004;
  * Checks the files that the configuration names; agent.yaml itself holds no secrets. Not needed on Windows, where
  * permissions are set by `pipette install`.
  */
-export function openSecrets({ nodes }: AgentConfig): readonly OpenSecret[] {
-  if (isWindows || nodes === undefined) return [];
-  const { registry } = nodes;
-  const files = registry.type === "etcd" ? [registry.key] : registry.type === "kubernetes" ? [registry.token] : [];
+export function openSecrets({ nodes, policies }: AgentConfig): readonly OpenSecret[] {
+  if (isWindows) return [];
+  const registry = nodes?.registry;
+  const files = [policies?.token];
+  if (registry?.type === "etcd") files.push(registry.key);
+  if (registry?.type === "kubernetes") files.push(registry.token);
   return files.flatMap((path) => {
     const mode = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.mode;
     if (path === undefined || mode === undefined || (mode & readableByAll) === 0) return [];

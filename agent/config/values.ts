@@ -10,6 +10,15 @@ import { type Schema, text, textThat } from "../../shared/schema/mod.ts";
 
 export const path = textThat("an absolute path", (given) => paths.isAbsolute(given) && !given.includes("\0"));
 
+/** A server by its scheme, name and port alone. */
+export const url = (wanted: string, schemes: readonly string[]): Schema<string> =>
+  textThat(wanted, (given) => {
+    const parsed = URL.canParse(given) ? new URL(given) : undefined;
+    if (parsed === undefined || !schemes.includes(parsed.protocol) || parsed.hostname === "") return false;
+    const isBare = parsed.pathname === "/" && parsed.search === "" && parsed.hash === "" && parsed.username === "";
+    return isBare && !given.endsWith("/");
+  });
+
 export const deviceName = textThat(deviceNameRule, (given) => wrongDeviceName(given) === undefined);
 
 /** As Kubernetes names nodes (RFC 1123, a subdomain): it goes into keys and on command lines. */

@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseIpamConfig } from "../../ipam/mod.ts";
 import { wrongNetworkName } from "../../shared/cni/names.ts";
 import { supportedVersions } from "../../shared/cni/versions.ts";
+import { writeAtomically } from "../../shared/os/atomic-file.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
-import { writeAtomically } from "../platform/atomic-file.ts";
 import { chainOf, usualOf } from "./chained-plugins.ts";
 import { conflistPath, conflistText } from "./conflist.ts";
 

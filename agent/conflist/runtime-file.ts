@@ -1,6 +1,6 @@
 import type { Logger } from "../../shared/log.ts";
+import { writeAtomically } from "../../shared/os/atomic-file.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { writeAtomically } from "../platform/atomic-file.ts";
 import { chainOf, lackOf } from "./chained-plugins.ts";
 import { conflistPath, conflistText, foreignBefore } from "./conflist.ts";
 import { readIfThere } from "./listed-plugins.ts";

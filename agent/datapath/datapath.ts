@@ -3,6 +3,7 @@ import type { CniResult, Owner, Pod } from "../../shared/cni/types.ts";
 import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
+import type { PolicyEnforcement } from "./policies.ts";
 
 /** The container that a call is about: the sandbox itself, or on Windows also one that shares its network. */
 export interface Container {
@@ -127,4 +128,6 @@ export interface DataPath extends AsyncDisposable {
    * @param look checks for problems and repairs them
    */
   watch?(look: () => Promise<void>): AsyncDisposable;
+  /** Absent: this data path enforces no network policies. */
+  readonly policies?: PolicyEnforcement;
 }

@@ -31,6 +31,7 @@ async function call(
     ...about,
     refused: () => refused,
     cluster: () => "",
+    policies: () => "",
     refusals: () => [],
     state: () => "ready",
     troubles: () => [],

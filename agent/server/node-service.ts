@@ -24,6 +24,8 @@ export interface NodeInfo {
   refused(): string | undefined;
   /** Describes the node's membership, for people; empty if it has none. */
   cluster(): string;
+  /** Describes the network policies that are enforced, for people; empty if none are. */
+  policies(): string;
   /** `starting`, `joining`, `ready` or `stopping`. */
   state(): string;
   /** What does not work with the registry now. */
@@ -70,6 +72,7 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
         state: info.state(),
         registryTroubles: isOfRuntime ? [] : info.troubles(),
         configuration: isOfRuntime ? [] : await info.configuration(),
+        policies: info.policies(),
       };
     }),
     rpc(nodeService.listInterfaces, async () => {

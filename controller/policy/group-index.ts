@@ -110,7 +110,8 @@ export class GroupIndex {
     this.#forget(entry);
   }
 
-  putPod(pod: Pod): void {
+  /** Answers what the pod was before. */
+  putPod(pod: Pod): Pod | undefined {
     const key = podKey(pod);
     const there = this.#pods.get(key);
     const labelSet = this.#labelSet(pod);
@@ -120,30 +121,33 @@ export class GroupIndex {
       this.#place(added);
       labelSet.pods.add(added);
       for (const group of labelSet.groups) this.#moved(group, undefined, pod);
-      return;
+      return undefined;
     }
     const { pod: before, labelSet: old } = there;
     if (before.node !== pod.node) this.#displace(there);
     there.pod = pod;
     if (before.node !== pod.node) this.#place(there);
     for (const group of old.groups) this.#moved(group, before, labelSet.groups.has(group) ? pod : undefined);
-    if (old === labelSet) return;
+    if (old === labelSet) return before;
     old.pods.delete(there);
     labelSet.pods.add(there);
     there.labelSet = labelSet;
     for (const group of labelSet.groups) if (!old.groups.has(group)) this.#moved(group, undefined, pod);
     this.#drop(old);
+    return before;
   }
 
-  deletePod(key: string): void {
+  /** Answers what it was. */
+  deletePod(key: string): Pod | undefined {
     const there = this.#pods.get(key);
-    if (there === undefined) return;
+    if (there === undefined) return undefined;
     const { pod, labelSet } = there;
     this.#pods.delete(key);
     this.#displace(there);
     labelSet.pods.delete(there);
     for (const group of labelSet.groups) this.#moved(group, pod, undefined);
     this.#drop(labelSet);
+    return pod;
   }
 
   /** The group of a selector, which is looked for where it is not known yet. */
@@ -181,9 +185,14 @@ export class GroupIndex {
     return found;
   }
 
-  /** The pods of a node in a group. */
-  *podsOn(node: string, group: Group): Generator<Pod> {
-    for (const { pod, labelSet } of this.#byNode.get(node) ?? []) if (labelSet.groups.has(group)) yield pod;
+  pod(key: string): Pod | undefined {
+    return this.#pods.get(key)?.pod;
+  }
+
+  /** The pods of a node, or those of them in a group. */
+  *podsOn(node: string, group?: Group): Generator<Pod> {
+    for (const { pod, labelSet } of this.#byNode.get(node) ?? [])
+      if (group === undefined || labelSet.groups.has(group)) yield pod;
   }
 
   get size(): Readonly<Record<"pods" | "namespaces" | "groups", number>> {

@@ -115,11 +115,15 @@ export class AppliedToGroup extends PublishedGroup {
 
   constructor(group: Group) {
     super(group);
-    for (const pod of group.pods()) if (isTarget(pod)) this.nodes.add(pod.node);
+    for (const { node } of this.members()) this.nodes.add(node);
   }
 
   get isUsed(): boolean {
     return this.policies.size > 0;
+  }
+
+  *members(): Generator<Target> {
+    for (const pod of this.group.pods()) if (isTarget(pod)) yield pod;
   }
 
   /** Answers which node it came to and which it left, and nothing where no member changed. */
@@ -170,7 +174,8 @@ interface NodeMove {
   readonly left?: string | undefined;
 }
 
-type Target = Pod & { readonly node: string };
+/** A pod that policies may apply to: it has a node. */
+export type Target = Pod & { readonly node: string };
 
 export const isTarget = (pod: Pod | undefined): pod is Target =>
   pod !== undefined && isSubject(pod) && pod.node !== undefined;

@@ -2,7 +2,17 @@
  * What every node needs of the cluster's network policies: policies with the names of groups instead of selectors, groups
  * with their members, and the nodes that each concerns.
  */
-export type { ComputedPeer, ComputedPolicy, ComputedRule } from "./computed-policy.ts";
+export type { ComputedPolicy } from "./computed-policy.ts";
 export { AddressGroup, AppliedToGroup } from "./groups.ts";
 export { type Changes, type NodeState, PolicyComputation } from "./policy-computation.ts";
-export { addressMember, groupMessage, patchMessage, policyMessage, targetMember } from "./wire-messages.ts";
+export type { MembersChange } from "./since-last-look.ts";
+export {
+  addressMember,
+  groupMessage,
+  metadataOf,
+  patchMessage,
+  podMessage,
+  policyMessage,
+  policyReference,
+  targetMember,
+} from "./wire-messages.ts";

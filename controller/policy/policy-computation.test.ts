@@ -104,7 +104,7 @@ describe("one change of a pod", () => {
       targets: [["updated", "+n3 -n1"]],
       peers: [["updated", "+n3 -n1", ""]],
     });
-    expect(computation.onNode("n1")).toEqual({ policies: [], appliedToGroups: [], addressGroups: [] });
+    expect(computation.onNode("n1")).toEqual({ policies: [], appliedToGroups: [], addressGroups: [], pods: [] });
     const { policies, appliedToGroups, addressGroups } = computation.onNode("n3");
     expect(policies.map(({ uid }) => uid)).toEqual(["p"]);
     expect(appliedToGroups.flatMap(({ members }) => members.map(ref))).toEqual(["s3"]);

@@ -7,8 +7,9 @@ import {
   AppliedToGroup,
   type AppliedToGroupChange,
   isTarget,
+  type Target,
 } from "./groups.ts";
-import type { NodesChange } from "./since-last-look.ts";
+import { ChangedMembers, type NodesChange } from "./since-last-look.ts";
 
 export interface PolicyChange {
   readonly t: "added" | "updated" | "deleted";
@@ -17,6 +18,14 @@ export interface PolicyChange {
   /** Whether nodes that had it before get it anew. */
   readonly isRewritten: boolean;
   readonly nodes: NodesChange;
+  /** All where it is now. */
+  readonly span: Iterable<string>;
+}
+
+/** A pod of a node became known (no `before`), is forgotten (no `after`), or is another one, or on another node, by now. */
+export interface PodChange {
+  readonly before: Target | undefined;
+  readonly after: Target | undefined;
 }
 
 /** In no order: who follows one kind does not hear of the others. */
@@ -24,6 +33,7 @@ export interface Changes {
   readonly policies: readonly PolicyChange[];
   readonly appliedToGroups: readonly AppliedToGroupChange[];
   readonly addressGroups: readonly AddressGroupChange[];
+  readonly pods: readonly PodChange[];
 }
 
 /** What one node needs. */
@@ -32,6 +42,8 @@ export interface NodeState {
   /** With their members there. */
   readonly appliedToGroups: readonly { readonly group: AppliedToGroup; readonly members: readonly Pod[] }[];
   readonly addressGroups: readonly AddressGroup[];
+  /** All that policies may apply to, whether any does or not. */
+  readonly pods: readonly Pod[];
 }
 
 interface KnownPolicy {
@@ -59,6 +71,7 @@ export class PolicyComputation {
   readonly #changedPolicies = new Map<string, PolicyBefore>();
   readonly #changedAppliedTo = new Set<AppliedToGroup>();
   readonly #changedAddresses = new Set<AddressGroup>();
+  readonly #changedPods = new ChangedMembers();
 
   putNamespace({ name, labels }: Namespace): void {
     this.#index.putNamespace(name, labels);
@@ -69,12 +82,12 @@ export class PolicyComputation {
   }
 
   putPod(pod: Pod): void {
-    this.#index.putPod(pod);
+    this.#changedPods.note(this.#index.putPod(pod), pod);
   }
 
   /** @param key `namespace/name` */
   deletePod(key: string): void {
-    this.#index.deletePod(key);
+    this.#changedPods.note(this.#index.deletePod(key), undefined);
   }
 
   putPolicy(source: NetworkPolicy): void {
@@ -108,6 +121,7 @@ export class PolicyComputation {
       policies: this.#policyChanges(),
       appliedToGroups: [...this.#changedAppliedTo].flatMap((group) => group.change() ?? []),
       addressGroups: [...this.#changedAddresses].flatMap((group) => group.change() ?? []),
+      pods: this.#podChanges(),
     };
     this.#changedPolicies.clear();
     for (const group of this.#changedAppliedTo) group.settle();
@@ -115,6 +129,7 @@ export class PolicyComputation {
     this.#dropUnused();
     this.#changedAppliedTo.clear();
     this.#changedAddresses.clear();
+    this.#changedPods.settle();
     return changes;
   }
 
@@ -125,18 +140,34 @@ export class PolicyComputation {
       .filter(({ nodes }) => nodes.has(node));
     return {
       policies: appliedToGroups.flatMap(({ policies }) => [...policies]),
-      appliedToGroups: appliedToGroups.map((group) => ({ group, members: this.#targetsOn(node, group) })),
+      appliedToGroups: appliedToGroups.map((group) => ({ group, members: this.targetsOn(node, group) })),
       addressGroups: [...new Set(appliedToGroups.flatMap(({ addressGroups }) => [...addressGroups.keys()]))],
+      pods: [...this.#index.podsOn(node)].filter(isTarget),
     };
+  }
+
+  /** All that any node needs: as for one node, with the members of all. */
+  everywhere(): NodeState {
+    return {
+      policies: [...this.#policies.values()].map(({ computed }) => computed),
+      appliedToGroups: [...this.#appliedTo.values()].map((group) => ({ group, members: [...group.members()] })),
+      addressGroups: [...this.#addresses.values()],
+      pods: [],
+    };
+  }
+
+  targetsOn(node: string, { group }: AppliedToGroup): Pod[] {
+    return [...this.#index.podsOn(node, group)].filter(isTarget);
+  }
+
+  /** @param key `namespace/name` */
+  pod(key: string): Pod | undefined {
+    return this.#index.pod(key);
   }
 
   /** How much there is of what. */
   get size(): Readonly<Record<"pods" | "namespaces" | "groups" | "policies", number>> {
     return { ...this.#index.size, policies: this.#policies.size };
-  }
-
-  #targetsOn(node: string, { group }: AppliedToGroup): Pod[] {
-    return [...this.#index.podsOn(node, group)].filter(isTarget);
   }
 
   #moved(group: Group, before: Pod | undefined, after: Pod | undefined): void {
@@ -215,7 +246,17 @@ export class PolicyComputation {
       const nodes = changed.change();
       if (!isChange(nodes)) continue;
       for (const policy of policies)
-        if (!this.#changedPolicies.has(policy.uid)) changes.push({ t: "updated", policy, isRewritten: false, nodes });
+        if (!this.#changedPolicies.has(policy.uid))
+          changes.push({ t: "updated", policy, isRewritten: false, nodes, span: changed });
+    }
+    return changes;
+  }
+
+  #podChanges(): PodChange[] {
+    const changes: PodChange[] = [];
+    for (const change of this.#changedPods.all) {
+      const [before, after] = [targetOf(change.before), targetOf(change.after)];
+      if (before?.node !== after?.node || before?.uid !== after?.uid) changes.push({ before, after });
     }
     return changes;
   }
@@ -235,18 +276,21 @@ function changeOf(was: KnownPolicy | undefined, now: KnownPolicy | undefined): P
   if (was === undefined) {
     if (now === undefined) return undefined;
     const nodes = { entered: [...now.appliedTo.nodes], left: [] };
-    return { t: "added", policy: now.computed, isRewritten: false, nodes };
+    return { t: "added", policy: now.computed, isRewritten: false, nodes, span: now.appliedTo.nodes };
   }
   const before = was.appliedTo.nodes.before();
   if (now === undefined)
-    return { t: "deleted", policy: was.computed, isRewritten: false, nodes: { entered: [], left: before } };
+    return { t: "deleted", policy: was.computed, isRewritten: false, nodes: { entered: [], left: before }, span: [] };
   const here = new Set(before);
   const nodes = {
     entered: [...now.appliedTo.nodes].filter((node) => !here.has(node)),
     left: before.filter((node) => !now.appliedTo.nodes.has(node)),
   };
   const isRewritten = !Bun.deepEquals(was.computed, now.computed);
-  return isRewritten || isChange(nodes) ? { t: "updated", policy: now.computed, isRewritten, nodes } : undefined;
+  if (!isRewritten && !isChange(nodes)) return undefined;
+  return { t: "updated", policy: now.computed, isRewritten, nodes, span: now.appliedTo.nodes };
 }
+
+const targetOf = (pod: Pod | undefined): Target | undefined => (isTarget(pod) ? pod : undefined);
 
 const isChange = ({ entered, left }: NodesChange): boolean => entered.length + left.length > 0;

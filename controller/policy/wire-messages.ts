@@ -1,6 +1,7 @@
 import { bitsOf, type Cidr, type Ip } from "../../shared/net/ip.ts";
 import type { BlockPeer, Pod, Port } from "../../shared/policy/mod.ts";
 import type {
+  ComputedPod,
   GroupMember,
   GroupMessage,
   GroupPatch,
@@ -16,10 +17,21 @@ type RuleMessage = NetworkPolicyMessage["rules"][number];
 type PeerMessage = RuleMessage["from"];
 
 /** The name of an object is its uid. */
-function metadataOf(name: string, generation = 0): ObjectMeta {
+export function metadataOf(name: string, generation = 0): ObjectMeta {
   const nothing = { generateName: "", namespace: "", selfLink: "", resourceVersion: "", annotations: [] };
   return { ...nothing, name, uid: name, generation, creationTimestamp: { seconds: 0, nanoseconds: 0 } };
 }
+
+/** A policy without what it says, as it is told that it is gone. */
+export const policyReference = (policy: ComputedPolicy): NetworkPolicyMessage => ({
+  ...policyMessage({ ...policy, rules: [] }),
+  appliedToGroups: [],
+});
+
+/** Who a pod is, and nothing of what it is. */
+export const podMessage = ({ namespace, name, uid }: Pod): ComputedPod => ({
+  metadata: { ...metadataOf(name), namespace, uid },
+});
 
 export function policyMessage({
   uid,

@@ -12,6 +12,8 @@ export { Informer, type InformerState, type InformerTimes, usualInformerTimes } 
 export { InformerPool } from "./informer-pool.ts";
 export { kubeconfigAccess } from "./kubeconfig-access.ts";
 export { listPages } from "./list-pages.ts";
-export { type FieldTable, objectMeta } from "./protobuf.ts";
+export { decodeEnvelope, type FieldTable, objectMeta } from "./protobuf.ts";
 export { type ApiObject, listIn, mapIn, mapsIn, type Resource, textIn } from "./resource.ts";
 export { type Change, objectKey } from "./store.ts";
+export { Patience } from "./transport.ts";
+export { FrameCutter } from "./watch-frames.ts";

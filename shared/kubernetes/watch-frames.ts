@@ -12,46 +12,56 @@ export interface WatchEvent {
 /** One event of a watch; the API server itself takes objects of 1.5 MiB at most. */
 const maxEventBytes = 4 * 1024 * 1024;
 
-/** Cuts a watch's bytes into events. Holds at most one incomplete event. */
-export class WatchFrames {
-  readonly #table: FieldTable | undefined;
-  /** The chunks of the incomplete event, which are joined once it is complete. */
+/** How frames are told apart: by the ends of lines, or by their length in front, in four bytes. */
+type Framing = "lines" | "lengths";
+
+const lengthBytes = 4;
+
+/** Cuts a stream of bytes into frames. Holds at most one incomplete frame. */
+export class FrameCutter {
+  readonly #framing: Framing;
+  readonly #maxBytes: number;
+  /** The chunks of the incomplete frame, which are joined once it is complete. */
   #parts: Uint8Array[] = [];
   #held = 0;
 
-  /** @param table of the objects where the events are in protobuf; absent: JSON, one event a line */
-  constructor(table: FieldTable | undefined) {
-    this.#table = table;
+  constructor(framing: Framing, maxBytes: number) {
+    this.#framing = framing;
+    this.#maxBytes = maxBytes;
   }
 
-  /** @throws {Error} for bytes that are no event */
-  *push(chunk: Uint8Array): Generator<WatchEvent, void> {
+  /** The frames that end in this chunk, without their lengths. @throws {Error} for one that is too long */
+  *push(chunk: Uint8Array): Generator<Uint8Array, void> {
     let rest = chunk;
     for (let length = this.#missing(rest); length !== undefined; length = this.#missing(rest)) {
-      const event = this.#take(rest.subarray(0, length));
+      const frame = this.#take(rest.subarray(0, length));
       rest = rest.subarray(length);
-      const read = this.#table === undefined ? jsonEvent(event) : protobufEvent(event, this.#table);
-      if (read !== undefined) yield read;
+      yield this.#framing === "lines" ? frame : frame.subarray(lengthBytes);
     }
     if (rest.length === 0) return;
     this.#parts.push(new Uint8Array(rest));
     this.#held += rest.length;
-    if (this.#held > maxEventBytes) throw new Error(`an event has more than ${maxEventBytes} bytes`);
+    if (this.#held > this.#maxBytes) throw this.#tooLong();
   }
 
-  /** How many of these bytes complete the event; `undefined` if it needs more. */
+  /** Whether the bytes so far end with a frame. */
+  get isWhole(): boolean {
+    return this.#held === 0;
+  }
+
+  /** How many of these bytes complete the frame; `undefined` if it needs more. */
   #missing(bytes: Uint8Array): number | undefined {
-    if (this.#table === undefined) {
+    if (this.#framing === "lines") {
       const end = bytes.indexOf(0x0a);
       return end < 0 ? undefined : end + 1;
     }
-    const head = new Uint8Array(4);
+    const head = new Uint8Array(lengthBytes);
     let known = 0;
     for (const part of [...this.#parts, bytes])
-      for (let i = 0; i < part.length && known < 4; i++) head[known++] = part[i] ?? 0;
-    if (known < 4) return undefined;
-    const length = 4 + new DataView(head.buffer).getUint32(0);
-    if (length > maxEventBytes) throw new Error(`an event has more than ${maxEventBytes} bytes`);
+      for (let i = 0; i < part.length && known < lengthBytes; i++) head[known++] = part[i] ?? 0;
+    if (known < lengthBytes) return undefined;
+    const length = lengthBytes + new DataView(head.buffer).getUint32(0);
+    if (length > this.#maxBytes) throw this.#tooLong();
     return length - this.#held <= bytes.length ? length - this.#held : undefined;
   }
 
@@ -67,6 +77,30 @@ export class WatchFrames {
     this.#held = 0;
     return bytes;
   }
+
+  #tooLong(): Error {
+    return new Error(`an event has more than ${this.#maxBytes} bytes`);
+  }
+}
+
+/** Cuts a watch's bytes into events. */
+export class WatchFrames {
+  readonly #table: FieldTable | undefined;
+  readonly #frames: FrameCutter;
+
+  /** @param table of the objects where the events are in protobuf; absent: JSON, one event a line */
+  constructor(table: FieldTable | undefined) {
+    this.#table = table;
+    this.#frames = new FrameCutter(table === undefined ? "lines" : "lengths", maxEventBytes);
+  }
+
+  /** @throws {Error} for bytes that are no event */
+  *push(chunk: Uint8Array): Generator<WatchEvent, void> {
+    for (const frame of this.#frames.push(chunk)) {
+      const read = this.#table === undefined ? jsonEvent(frame) : protobufEvent(frame, this.#table);
+      if (read !== undefined) yield read;
+    }
+  }
 }
 
 function jsonEvent(line: Uint8Array): WatchEvent | undefined {
@@ -77,9 +111,9 @@ function jsonEvent(line: Uint8Array): WatchEvent | undefined {
   return { type, object: mapIn(event, "object") };
 }
 
-/** `WatchEvent` of meta/v1, behind the four bytes of its length; the object in it has an envelope of its own. */
+/** `WatchEvent` of meta/v1; the object in it has an envelope of its own. */
 function protobufEvent(frame: Uint8Array, table: FieldTable): WatchEvent {
-  const input = new Input(frame, 4, frame.length);
+  const input = new Input(frame, 0, frame.length);
   let type = "";
   let object: ApiObject = {};
   while (!input.ended) {

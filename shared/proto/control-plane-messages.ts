@@ -54,6 +54,18 @@ const byteStrings = (number: number): Field<readonly Uint8Array[]> => ({
   read: (input, previous) => [...previous, input.delimited()],
 });
 
+/** What no NetworkPolicy of Kubernetes has, and we do not write: read as whether it is there. */
+const foreign = (number: number, wireType: 0 | 2): Field<true | undefined> => ({
+  number,
+  wireType,
+  absent: () => undefined,
+  write: () => undefined,
+  read: (input) => {
+    input.skip(number, wireType, 0);
+    return true;
+  },
+});
+
 const Time = message({ seconds: int64(1), nanoseconds: int32(2) });
 
 export const ObjectMeta = message({
@@ -109,9 +121,17 @@ const Service = message({
   port: nested(2, IntOrString),
   endPort: int32(3),
   groupAddress: writtenText(7),
+  srcPort: foreign(8, 0),
+  srcEndPort: foreign(9, 0),
 });
 
-const Peer = message({ addressGroups: texts(1), ipBlocks: repeated(2, IpBlock) });
+const Peer = message({
+  addressGroups: texts(1),
+  ipBlocks: repeated(2, IpBlock),
+  fqdns: foreign(3, 2),
+  toServices: foreign(4, 2),
+  labelIdentities: foreign(5, 0),
+});
 
 const Rule = message({
   /** "In" or "Out". */
@@ -125,10 +145,11 @@ const Rule = message({
   enableLogging: writtenFlag(7),
   appliedToGroups: texts(8),
   name: writtenText(9),
+  l7Protocols: foreign(10, 2),
   logLabel: writtenText(11),
 });
 
-const PolicyReference = message({
+export const PolicyReference = message({
   type: writtenText(1),
   namespace: writtenText(2),
   name: writtenText(3),
@@ -139,6 +160,7 @@ export const NetworkPolicyMessage = message({
   metadata: writtenMessage(1, ObjectMeta),
   rules: repeated(2, Rule),
   appliedToGroups: texts(3),
+  tierPriority: foreign(5, 0),
   sourceRef: nested(6, PolicyReference),
 });
 export type NetworkPolicyMessage = MessageOf<typeof NetworkPolicyMessage>;
@@ -161,11 +183,16 @@ const Envelope = message({
 });
 
 const magic = [0x6b, 0x38, 0x73, 0x00];
-const apiVersion = "controlplane.antrea.io/v1beta2";
+
+/** Groups and versions of the API: Antrea's own, and what only our controllers serve. */
+export const antreaVersion = "controlplane.antrea.io/v1beta2";
+export const pipetteVersion = "controlplane.pipette.io/v1";
+
+export const apiVersionOf = (kind: string): string => (kind === computedPodKind ? pipetteVersion : antreaVersion);
 
 /** An object of this API by itself, as answers and events have it. */
 export function encodeObject(kind: string, raw: Uint8Array): Uint8Array {
-  const typeMeta = { apiVersion, kind };
+  const typeMeta = { apiVersion: apiVersionOf(kind), kind };
   const envelope = Envelope.encode({ typeMeta, raw, contentEncoding: "", contentType: "" });
   const object = new Uint8Array(magic.length + envelope.length);
   object.set(magic);
@@ -178,6 +205,7 @@ export function decodeObject(object: Uint8Array): { readonly kind: string; reado
   if (magic.some((byte, i) => object[i] !== byte))
     throw new WireError("Cannot read an object: it does not begin as one of Kubernetes");
   const { typeMeta, raw } = Envelope.decode(object.subarray(magic.length));
+  const apiVersion = apiVersionOf(typeMeta.kind);
   if (typeMeta.apiVersion !== apiVersion)
     throw new WireError(`Cannot read an object: it is of "${typeMeta.apiVersion}", wanted "${apiVersion}"`);
   // Every object has at least metadata.
@@ -186,6 +214,12 @@ export function decodeObject(object: Uint8Array): { readonly kind: string; reado
 }
 
 const WatchEventMessage = message({ type: writtenText(1), object: writtenMessage(2, message({ raw: bytes(1) })) });
+
+/** One event of a watch, without the length in front. @throws {WireError} */
+export function decodeWatchEvent(event: Uint8Array): { readonly type: string; readonly object: Uint8Array } {
+  const { type, object } = WatchEventMessage.decode(event);
+  return { type, object: object.raw };
+}
 
 export type WatchEventType = "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
 
@@ -199,6 +233,17 @@ export function encodeWatchFrame(type: WatchEventType, object: Uint8Array): Uint
   frame.set(event, lengthBytes);
   return frame;
 }
+
+/**
+ * A pod of the node that the computation knows: all policies and groups that it takes part in came before it on the
+ * same watch. Nothing but its namespace, name and uid.
+ */
+export const ComputedPod = message({ metadata: writtenMessage(1, ObjectMeta) });
+export type ComputedPod = MessageOf<typeof ComputedPod>;
+export const computedPodKind = "ComputedPod";
+
+/** Of the bookmark that ends the initial set: "true" where it is what an earlier process of the controller had computed. */
+export const staleAnnotation = "controlplane.pipette.io/stale";
 
 /** How far nodes enforce a policy; its name is the policy's uid. */
 export const NetworkPolicyStatus = message({ metadata: writtenMessage(1, ObjectMeta), nodes: repeated(2, NodeStatus) });

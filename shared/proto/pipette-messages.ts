@@ -54,6 +54,7 @@ export const StatusResponse = message({
   state: text(12),
   registryTroubles: repeated(13, RegistryTrouble),
   configuration: texts(14),
+  policies: text(15),
 });
 export type StatusResponse = MessageOf<typeof StatusResponse>;
 

@@ -22,6 +22,7 @@ const status = {
   callsInFlight: 0,
   departing: 0,
   cluster: "",
+  policies: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

@@ -46,6 +46,7 @@ const empty = {
   callsInFlight: 0,
   departing: 0,
   cluster: "",
+  policies: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

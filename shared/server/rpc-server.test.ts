@@ -26,6 +26,7 @@ const answer: StatusResponse = {
   callsInFlight: 0,
   departing: 0,
   cluster: "",
+  policies: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

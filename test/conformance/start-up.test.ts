@@ -37,7 +37,7 @@ beforeAll(async () => {
   for (const name of directory.files().filter((file) => file.endsWith(".js"))) {
     const text = readFileSync(join(directory.path, name), "utf8");
     const imports = scanner.scanImports(text);
-    const isChunk = (path: string): boolean => path.startsWith(".//");
+    const isChunk = (path: string): boolean => path.startsWith("./");
     const of = (kind: string) => imports.filter((found) => found.kind === kind).map(({ path }) => path);
     const direct = [...of("import-statement"), ...of("require-call")];
     chunks.set(`./${name}`, {

@@ -55,10 +55,16 @@ export function requestFor(sandboxId: string, netns: string, host: number): Atta
   };
 }
 
-export function ipamOf(addresses: readonly string[]): CniResult {
+/** @param gateways of the addresses' families */
+export function ipamOf(
+  addresses: readonly string[],
+  gateways: readonly string[] = ["10.77.0.1", "fd77::1"],
+): CniResult {
   const ips = addresses.map((text) => {
     const address = cidr(text);
-    return { address, gateway: address.ip.family === 4 ? ip("10.77.0.1") : ip("fd77::1") };
+    const gateway = gateways.map(ip).find(({ family }) => family === address.ip.family);
+    if (gateway === undefined) throw new Error(`Not a gateway for ${text}`);
+    return { address, gateway };
   });
   const dsts = ips.map(({ address }) => (address.ip.family === 4 ? "0.0.0.0/0" : "::/0"));
   return { interfaces: [], ips, routes: dsts.map((dst) => ({ dst: cidr(dst) })), dns: { nameservers: ["10.77.0.1"] } };

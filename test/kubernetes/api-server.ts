@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
-import { Certificates } from "../registry/certificates.ts";
 import { EtcdCluster } from "../registry/etcd-cluster.ts";
 import { eventually } from "../support/agent-process.ts";
+import { Certificates } from "../support/certificates.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { kubernetesProgram, longestStartMs } from "./assets.ts";
 

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
@@ -117,6 +118,16 @@ describeWith(
         await expectPresent(pod);
         await flood();
         expect(await neighbours()).toEqual([]);
+      });
+
+      test("an agent that was killed before it had written down the other nodes cuts nobody off", async () => {
+        await node.agent.end("SIGKILL");
+        const file = `${node.home.dataDir}/nodes.json`;
+        const known = JSON.parse(readFileSync(file, "utf8"));
+        expect(known.nodes).toHaveLength(1);
+        writeFileSync(file, JSON.stringify({ ...known, nodes: [] }));
+        await node.startAgent();
+        await expectReached(pod);
       });
 
       test("an agent of a release without these rules may have stood before", async () => {

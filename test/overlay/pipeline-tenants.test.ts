@@ -44,7 +44,7 @@ describeWith("tenants in the pipeline", ["linux", "root", "openvswitch"], () => 
       await withVnids([from, to]);
       const { way, to: sent } = await between();
       expect(sent).toEqual(passes ? ["pod2"] : []);
-      expect(way.endsWith("TenantIsolation ConntrackCommit Output")).toBe(passes);
+      expect(way.endsWith("TenantIsolation IngressRule IngressDefaultRule ConntrackCommit Output")).toBe(passes);
     });
 
     test("what comes out of the tunnel has its project as key", async () => {

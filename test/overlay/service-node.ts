@@ -1,12 +1,17 @@
+import type { PodOnSwitch } from "../../agent/datapath/ovs/applied-pods.ts";
 import { serviceRoutes } from "../../agent/datapath/ovs/node-routes.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import { OvsPolicies } from "../../agent/datapath/ovs/policies/ovs-policies.ts";
 import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
 import type { Service, ServiceSource } from "../../agent/datapath/ovs/services/service.ts";
 import { ServiceReconciler } from "../../agent/datapath/ovs/services/service-reconciler.ts";
+import type { NodePolicies } from "../../agent/datapath/policies.ts";
 import { LiveValue } from "../../shared/async/live-value.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
+import type { Owner } from "../../shared/cni/types.ts";
 import { createLogger } from "../../shared/log.ts";
 import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
@@ -34,6 +39,7 @@ const context: PipelineContext = {
 };
 
 interface Agent {
+  readonly policies: OvsPolicies;
   readonly program: OpenFlowProgram;
   readonly reconciler: ServiceReconciler;
 }
@@ -41,6 +47,7 @@ interface Agent {
 /** A pod with an address of each family. */
 export interface TestPod {
   readonly namespace: NetworkNamespace;
+  readonly owner: Owner;
   readonly 4: string;
   readonly 6: string;
 }
@@ -58,6 +65,7 @@ export class ServiceNode implements AsyncDisposable {
   readonly #stack: AsyncDisposableStack;
   readonly #services = new LiveValue<ReadonlyMap<string, Service>>();
   readonly #podParts = new Map<string, FlowSet>();
+  readonly #interfaces = new Map<string, PodOnSwitch>();
   #round: number | undefined;
   #agent: Agent | undefined;
 
@@ -86,8 +94,11 @@ export class ServiceNode implements AsyncDisposable {
     this.#stack = stack;
   }
 
-  /** What an agent does that starts, for the first time or again: all flows anew, then the ones of before away. */
-  async startAgent(): Promise<void> {
+  /**
+   * What an agent does that starts, for the first time or again: all flows anew, then the ones of before away.
+   * @param wanted what it knows of policies by then
+   */
+  async startAgent(wanted?: NodePolicies): Promise<void> {
     await this.#agent?.reconciler[Symbol.asyncDispose]();
     await this.#agent?.program[Symbol.asyncDispose]();
     const management = `unix:${this.vswitch.management("br-int")}`;
@@ -105,8 +116,17 @@ export class ServiceNode implements AsyncDisposable {
     };
     const logger = createLogger("warn", (line) => void this.log.push(line));
     const reconciler = new ServiceReconciler({ source, program, context, cidrs: serviceCidrs, management, logger });
-    this.#agent = { program, reconciler };
-    await program.set(new Map([["base", { category: Category.base, flows: baseFlows(context) }], ...this.#podParts]));
+    const policies = new OvsPolicies(management);
+    if (wanted !== undefined) await policies.enforce(wanted).catch(() => undefined);
+    policies.begin(program, context, () => this.#purge());
+    this.#agent = { program, reconciler, policies };
+    await program.set(
+      new Map([
+        ...policies.alongside(this.#interfaces),
+        ["base", { category: Category.base, flows: baseFlows(context) }],
+        ...this.#podParts,
+      ]),
+    );
     if (this.#services.current !== undefined) await reconciler.synced();
     await program.finishRound();
   }
@@ -116,7 +136,16 @@ export class ServiceNode implements AsyncDisposable {
     this.#services.set(new Map(services.map((service) => [service.key, service])));
     await Bun.sleep(0);
     await this.#agent?.reconciler.synced();
+    await this.#purge();
+  }
+
+  async #purge(): Promise<void> {
     await this.vswitch.run("ovs-appctl", "-t", this.vswitch.control, "revalidator/purge");
+  }
+
+  get policies(): OvsPolicies {
+    if (this.#agent === undefined) throw new Error("No agent runs");
+    return this.#agent.policies;
   }
 
   pod(number: number): TestPod {
@@ -141,7 +170,13 @@ export class ServiceNode implements AsyncDisposable {
 
   async #addPod(number: number): Promise<void> {
     const host = number + 2;
-    const pod = { namespace: NetworkNamespace.create(), 4: `10.10.1.${host}`, 6: `fd00:10:1::${host.toString(16)}` };
+    const owner = { network: "pods", sandboxId: `pod${number}`, ifname: "eth0" };
+    const pod = {
+      namespace: NetworkNamespace.create(),
+      owner,
+      4: `10.10.1.${host}`,
+      6: `fd00:10:1::${host.toString(16)}`,
+    };
     this.pods.push(pod);
     const [port, ofport, mac] = [`p${number}`, 10 + number, `0a:00:0a:0a:01:${host.toString(16).padStart(2, "0")}`];
     await this.namespace.ip(
@@ -163,8 +198,9 @@ export class ServiceNode implements AsyncDisposable {
       this.namespace,
       this.pods.map((_pod, i) => `p${i}`),
     );
-    const flows = podFlows(context, { ofport, mac, ips: [ip(pod[4]), ip(pod[6])], vnid: 0 });
-    this.#podParts.set(`pod/${number}`, { category: Category.pod, flows });
+    const onSwitch = { ofport, mac, ips: [ip(pod[4]), ip(pod[6])], vnid: 0 };
+    this.#podParts.set(`pod/${number}`, { category: Category.pod, flows: podFlows(context, onSwitch) });
+    this.#interfaces.set(ownerKey(owner), onSwitch);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Changes, ComputedPolicy, ComputedRule, NodeState } from "../../controller/policy/mod.ts";
+import type { Changes, ComputedPolicy, NodeState } from "../../controller/policy/mod.ts";
 import { formatIp, type Ip, sameIp } from "../../shared/net/ip.ts";
 import { isInBlock, type Pod } from "../../shared/policy/mod.ts";
 import type { DrawnQuestion } from "./random-cluster.ts";
@@ -14,9 +14,12 @@ export class NodeView {
   readonly policies = new Map<string, ComputedPolicy>();
   readonly appliedToGroups = new Map<string, Members>();
   readonly addressGroups = new Map<string, Members>();
+  /** Uids, by the names of the pods. */
+  readonly pods = new Map<string, string>();
 
-  constructor(node: string, { policies, appliedToGroups, addressGroups }: NodeState) {
+  constructor(node: string, { policies, appliedToGroups, addressGroups, pods }: NodeState) {
     this.node = node;
+    for (const pod of pods) this.pods.set(podName(pod), pod.uid);
     for (const policy of policies) this.policies.set(policy.uid, policy);
     for (const { group, members } of appliedToGroups) this.appliedToGroups.set(group.name, byKey(members, podName));
     for (const group of addressGroups) this.addressGroups.set(group.name, byKey(group.members(), memberKey));
@@ -39,6 +42,11 @@ export class NodeView {
         all: () => byKey(group.members(), memberKey),
         patch: (before) => patched(before, members, memberKey),
       });
+    for (const { before, after } of changes.pods) {
+      if (before?.node === this.node && !this.pods.delete(podName(before)))
+        throw new Error(`"${podName(before)}" leaves "${this.node}", where it never was`);
+      if (after?.node === this.node) this.pods.set(podName(after), after.uid);
+    }
   }
 
   #change<T>(
@@ -101,12 +109,13 @@ export class NodeView {
     const texts = (groups: Map<string, Members>): unknown =>
       [...groups].sort().map(([name, members]) => [name, [...members].map(([key, { ports }]) => [key, ports]).sort()]);
     const policies = [...this.policies].sort(([a], [b]) => (a < b ? -1 : 1));
-    return { policies, appliedToGroups: texts(this.appliedToGroups), addressGroups: texts(this.addressGroups) };
+    const groups = { appliedToGroups: texts(this.appliedToGroups), addressGroups: texts(this.addressGroups) };
+    return { policies, ...groups, pods: [...this.pods].sort() };
   }
 }
 
 function isPort(
-  { ports }: ComputedRule & { t: "allow" },
+  { ports }: ComputedPolicy["rules"][number] & { t: "allow" },
   traffic: DrawnQuestion["traffic"],
   named: Pod | undefined,
 ): boolean {

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
 import { EtcdClient, get, parseEndpoints, put, remove, textOf } from "../../agent/protocols/etcd/mod.ts";
 import { parseCidr } from "../../shared/net/ip.ts";
+import { Certificates } from "../support/certificates.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
-import { Certificates } from "./certificates.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";
 import { eventually, machine } from "./etcd-machines.ts";
 

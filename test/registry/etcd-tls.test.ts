@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createEtcdRegistry, type EtcdNodeRegistry } from "../../agent/cluster/etcd/etcd-registry.ts";
+import { Certificates } from "../support/certificates.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
-import { Certificates } from "./certificates.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";
 import { eventually, machine } from "./etcd-machines.ts";
 
@@ -34,7 +34,7 @@ describeWith("etcd with certificates", ["etcd", "openssl"], () => {
   }
 
   function open(files: { readonly ca?: string; readonly cert?: string; readonly key?: string }): EtcdNodeRegistry {
-    const registry = createEtcdRegistry({ endpoints: etcd?.endpoints ?? [], callMs: 500, ...files });
+    const registry = createEtcdRegistry({ endpoints: etcd?.endpoints ?? [], callMs: 2_000, ...files });
     registries.push(registry);
     return registry;
   }

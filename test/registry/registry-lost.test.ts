@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ScriptedApiServer } from "../fakes/kubernetes/scripted-api-server.ts";
 import { type AgentHome, type AgentProcess, eventually } from "../support/agent-process.ts";
+import { Certificates } from "../support/certificates.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
-import { Certificates } from "./certificates.ts";
 import { EtcdCluster } from "./etcd-cluster.ts";
 import { pipette, registryHome } from "./registry-home.ts";
 

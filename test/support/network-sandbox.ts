@@ -45,6 +45,12 @@ export class NetworkSandbox implements AsyncDisposable {
     return (await execa(file, args)).stdout;
   }
 
+  /** The same with something to read. */
+  async nodeWith(command: string, input: string): Promise<string> {
+    const [file = "", ...args] = command.split(" ");
+    return (await execa(file, args, { input })).stdout;
+  }
+
   /** The same in a pod's. */
   pod(path: string, command: string): Promise<string> {
     return this.node(`ip netns exec ${nameOf(path)} ${command}`);

@@ -12,14 +12,13 @@ const entries = [
   "ipam/service/ipam-client.ts",
   // A thread, started by its path.
   "agent/protocols/hcn/hcn-worker.windows.ts",
-  // Until the controller is started by a command.
-  "controller/policy/mod.ts",
 ];
 
 /** Of test/support what helps with any test at all; the rest there is for executables and machines. */
-const forUnits = ["eventually", "frames/frame", "frames/pod-frames", "noise", "random", "requires", "scratch-dir"].map(
-  (name) => `test/support/${name}.ts`,
-);
+const forUnits = [
+  ...["certificates", "eventually", "frames/frame", "frames/pod-frames", "noise", "random", "requires", "scratch-dir"],
+  "seed",
+].map((name) => `test/support/${name}.ts`);
 
 /** All files of the product that are not reached from its entries. */
 function unreached(all: readonly Source[]): string[] {

@@ -39,6 +39,7 @@ const answering = (callsInFlight = 0): NodeSnapshot["agent"] => ({
     callsInFlight,
     departing: 0,
     cluster: "",
+    policies: "",
     shortcomings: [],
     refusals: [],
     state: "ready",

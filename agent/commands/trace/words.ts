@@ -11,7 +11,8 @@ import type { TraceLine } from "./trace-text.ts";
 /** Names a port of the switch by its number. */
 export type PortName = (ofport: number) => string;
 
-const allBits = (field: string): bigint => (field.startsWith("xx") ? (1n << 128n) - 1n : (1n << 32n) - 1n);
+const allBits = (field: string): bigint =>
+  (1n << (field.startsWith("xx") ? 128n : field.startsWith("x") ? 64n : 32n)) - 1n;
 
 /** A match as ovs-ofctl writes it, with registers and marks in words; empty: everything. */
 export function matchWords(match: string, port: PortName): string {
@@ -136,6 +137,11 @@ const registerWords = {
   destination: named(destinations, "to "),
   rewriteMac: flag("to be routed", "not to be routed"),
   noEndpoint: flag("the service has no endpoint", "the service has endpoints"),
+  refused: flag("no rule of a policy allows it", "not refused by policies"),
+  egressJudged: flag("a rule for sending is found", "no rule for sending is looked for"),
+  ingressJudged: flag("a rule for receiving is found", "no rule for receiving is looked for"),
+  rejudge: flag("the connection is to be judged again", "the connection is not to be judged again"),
+  question: flag("made of an answer, to judge the connection", "not made of an answer"),
   output: flag("to be sent out", "not to be sent out"),
   outputPort: (value, port) => `by port ${port(Number(value))}`,
   scratch: (value) => `scratch ${value}`,
@@ -146,6 +152,10 @@ const registerWords = {
   remoteEndpoint: flag("the endpoint is on another node", "the endpoint is on this node"),
   fromExternal: flag("from outside", "not from outside"),
   fromLocal: flag("from this node", "not from this node"),
+  egressRule: (value) => `rule ${value} lets it be sent`,
+  ingressRule: (value) => `rule ${value} lets it be received`,
+  egressLabel: (value) => `label 0x${value.toString(16)}`,
+  ingressLabel: (value) => `label 0x${value.toString(16)}`,
   serviceGroup: (value) => `group ${value}`,
   sourceTenant: (value) => `sender's project has VNID ${value}`,
   destinationTenant: (value) => `receiver's project has VNID ${value}`,
@@ -196,7 +206,7 @@ export function registerText(
 /** The bits of the name that begins there; all of them where none does. */
 export function placeAt(field: string, from: number): bigint {
   const found = places.find((place) => place.field === field && place.from === BigInt(from));
-  return found?.mask ?? (field.startsWith("xx") ? (1n << 128n) - 1n : (1n << 32n) - 1n);
+  return found?.mask ?? allBits(field);
 }
 
 /** Whether this field is one of those that are named here. */

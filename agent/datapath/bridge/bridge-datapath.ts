@@ -1,6 +1,7 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Cidr, formatCidr, type Ip } from "../../../shared/net/ip.ts";
+import { parseMac } from "../../../shared/net/mac.ts";
 import type { Link } from "../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { mismatch } from "../linux/compare.ts";
@@ -21,6 +22,8 @@ import { GuardedPorts } from "./guarded-ports.ts";
 import { compareHostEnd } from "./host-port.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import { OtherNodes } from "./other-nodes.ts";
+import { BridgePolicies, policyTable } from "./policies/bridge-policies.ts";
+import type { PolicedBridge } from "./policies/node-chains.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -46,6 +49,7 @@ export function createBridgeDataPath(options: BridgeDataPathOptions): DataPath {
  * deletions, which are slow in the kernel, are asynchronous.
  */
 class BridgeDataPath implements DataPath {
+  readonly policies: BridgePolicies;
   readonly #networks: ReadonlyMap<string, BridgeNetwork>;
   readonly #resources = new AsyncDisposableStack();
   readonly #pairs: PodPairs;
@@ -62,8 +66,16 @@ class BridgeDataPath implements DataPath {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
     this.#pairs = this.#resources.use(new PodPairs(logger));
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
+    this.policies = new BridgePolicies(networks[0]?.bridge ?? "", {
+      socket: filters,
+      families: [...new Set(networks.flatMap(({ subnets }) => subnets.map(({ ip }) => ip.family)))],
+      bridges: () => this.#bridges(),
+    });
     this.#ports = new Map(
-      networks.map((network) => [network.name, new GuardedPorts(network, this.#pairs, filters, leasedTo)]),
+      networks.map((network) => [
+        network.name,
+        new GuardedPorts(network, this.#pairs, filters, this.policies, leasedTo),
+      ]),
     );
     if (cluster === undefined) return;
     const { socket } = this.#pairs.tools;
@@ -85,6 +97,7 @@ class BridgeDataPath implements DataPath {
       throw interfaceError("prepare the bridges", caught);
     }
     turnOnForwarding(networks.map(routed));
+    this.policies.repair();
     await this.#installRules();
     await this.#reachOthers();
     await this.#pairs.tools.sweeper.sweep();
@@ -169,7 +182,7 @@ class BridgeDataPath implements DataPath {
     const ports = [...this.#ports.values()];
     return watchNode({
       kernel,
-      tables: [...this.#networks.values()].map(packetTable),
+      tables: [...this.#networks.values()].flatMap((of) => [packetTable(of), policyTable(of.bridge).name]),
       isPort: (index) => ports.some((each) => each.isGuarded(index)),
       look: async () => {
         this.#others?.trigger();
@@ -230,6 +243,14 @@ class BridgeDataPath implements DataPath {
     return ports;
   }
 
+  #bridges(): readonly PolicedBridge[] {
+    const { socket } = this.#pairs.tools;
+    return [...this.#networks.values()].flatMap(({ bridge }) => {
+      const mac = parseMac(findLink(socket, { name: bridge })?.mac ?? "");
+      return mac === undefined ? [] : [{ name: bridge, mac }];
+    });
+  }
+
   #attachments(isWanted = (network: string): boolean => this.#networks.has(network)): readonly Attachment[] {
     return this.#pairs.attachments(isWanted);
   }
@@ -244,6 +265,7 @@ class BridgeDataPath implements DataPath {
     });
     for (const message of forwardingProblems(networks.map(routed)))
       problems.push(problem(attachments.length > 0, message));
+    for (const message of this.policies.problems()) problems.push(problem(attachments.length > 0, message));
     const guarded = this.#unguarded === undefined ? this.#forwarded : [];
     for (const message of missingPacketRules(this.#pairs.tools.kernel, guarded))
       problems.push(problem(attachments.length > 0, message));

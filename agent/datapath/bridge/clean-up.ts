@@ -15,6 +15,7 @@ import { addressesOn, findLink, listAllLinks } from "../linux/host-links.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { packetTable } from "../linux/packet-rules.ts";
 import { PodPairs } from "../linux/pod-pairs.ts";
+import { policyTable } from "./policies/bridge-policies.ts";
 
 /** The parts of a network that say what was made for it. */
 interface Leaving {
@@ -43,11 +44,18 @@ export async function cleanUpBridges(networks: readonly Leaving[], logger: Logge
       }),
       await attempt("bridge", `"${bridge}"`, () => removeBridge(socket, bridge)),
     );
-    for (const family of ["inet", "bridge"] as const) {
-      const table: Table = { family, name: packetTable({ bridge }) };
-      const rules = () => unlessGone(Errno.ENOENT, () => filters.transact([deleteTable(table)]));
-      changes.push(await attempt("packet rules", `table "${family} ${table.name}"`, rules));
-    }
+    const ofBridge = packetTable({ bridge });
+    const removed = (table: Table): Promise<HostChange> =>
+      attempt("packet rules", `table "${table.family} ${table.name}"`, () =>
+        unlessGone(Errno.ENOENT, () => filters.transact([deleteTable(table)])),
+      );
+    changes.push(
+      await removed({ family: "inet", name: ofBridge }),
+      await removed({ family: "bridge", name: ofBridge }),
+    );
+    const policies = await removed(policyTable(bridge));
+    // Most nodes have none.
+    if (policies.did !== "was gone") changes.push(policies);
   }
   return changes;
 }

@@ -10,6 +10,7 @@ import { interfaceError } from "../linux/kernel-errors.ts";
 import type { Attachment, PodPairs } from "../linux/pod-pairs.ts";
 import { bridgePort, isPodPort, podPort } from "./host-port.ts";
 import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
+import type { BridgePolicies } from "./policies/bridge-policies.ts";
 import { type GuardedPod, PortGuard } from "./port-guard.ts";
 
 /** The ports of one network's pods: keeps them on the bridge, and lets only the pods' own frames in. */
@@ -17,6 +18,7 @@ export class GuardedPorts {
   readonly #network: BridgeNetwork;
   readonly #pairs: PodPairs;
   readonly #guard: PortGuard;
+  readonly #policies: BridgePolicies;
   readonly #leasedTo: BridgeDataPathOptions["leasedTo"];
 
   /** @param filters socket for packet filters, which lives as long */
@@ -24,9 +26,11 @@ export class GuardedPorts {
     network: BridgeNetwork,
     pairs: PodPairs,
     filters: NetlinkSocket,
+    policies: BridgePolicies,
     leasedTo: BridgeDataPathOptions["leasedTo"],
   ) {
     const { socket } = pairs.tools;
+    this.#policies = policies;
     this.#network = network;
     this.#pairs = pairs;
     this.#guard = new PortGuard(filters, network, (index) => findLink(socket, { index }) !== undefined);
@@ -40,7 +44,7 @@ export class GuardedPorts {
 
   /** The bridge as the `HostPort` of pods' host ends. */
   hostPort(bridge: Link): HostPort {
-    return bridgePort(bridge, this.#network.hairpin, this.#guard);
+    return bridgePort(bridge, this.#network.hairpin, this.#guard, this.#policies);
   }
 
   /**
@@ -49,7 +53,9 @@ export class GuardedPorts {
    */
   restore(bridge: Link): void {
     const isGuarded = this.#orLog(`set up the packet rules of the bridge "${bridge.name}"`, () => {
-      this.#guard.guard(standingPods(this.#pairs, this.#guard, this.#network, bridge, this.#leasedTo));
+      const pods = standingPods(this.#pairs, this.#guard, this.#network, bridge, this.#leasedTo);
+      this.#policies.restore(pods.map((pod) => ({ ...pod, bridge: bridge.name })));
+      this.#guard.guard(pods);
     });
     if (isGuarded) this.putBack(bridge);
   }
@@ -91,6 +97,7 @@ export class GuardedPorts {
   dismiss(owner: Owner, link: Link | undefined): void {
     const port = link?.index ?? this.#guard.portOf(owner);
     if (port !== undefined) this.#orLog("forget a pod's port", () => this.#guard.dismiss(port));
+    this.#orLog("forget a pod's addresses", () => this.#policies.dismiss(owner));
   }
 
   /** @throws {CniError} code 103 if the rules of a port are incomplete */

@@ -3,6 +3,7 @@ import { addPortMac, type Link, type Message, setPodPort } from "../../protocols
 import { mismatch } from "../linux/compare.ts";
 import { linkGroup } from "../linux/host-links.ts";
 import type { HostPort } from "../linux/host-port.ts";
+import type { BridgePolicies } from "./policies/bridge-policies.ts";
 import type { PortGuard } from "./port-guard.ts";
 
 /** The settings that a bridge port of a pod needs. */
@@ -13,7 +14,7 @@ export function podPort({ name, index }: Link, mac: string, hairpin: boolean): r
 }
 
 /** A host end is created as a port of the bridge, in one request to the kernel. */
-export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard): HostPort {
+export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard, policies: BridgePolicies): HostPort {
   return {
     bridge: { name: bridge.name, mac: bridge.mac },
     gateway: bridge,
@@ -24,9 +25,16 @@ export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard): Ho
     guard: {
       macOf: ({ index }) => guard.at(index)?.mac,
       admit: ({ index }, { owner, ipam }, mac) => {
-        guard.admit({ owner, port: index, mac, ips: ipam.ips.map(({ address }) => address.ip) }, bridge);
+        const ips = ipam.ips.map(({ address }) => address.ip);
+        // Its first packet must meet the rules.
+        policies.admit({ owner, port: index, ips, bridge: bridge.name });
+        guard.admit({ owner, port: index, mac, ips }, bridge);
       },
-      dismiss: ({ index }) => guard.dismiss(index),
+      dismiss: ({ index }) => {
+        const owner = guard.at(index)?.owner;
+        guard.dismiss(index);
+        if (owner !== undefined) policies.dismiss(owner);
+      },
     },
   };
 }

@@ -16,13 +16,13 @@ const peer = (name: string, address: string, ...subnets: readonly string[]): Clu
   subnets: subnets.map(cidr),
 });
 
-function clusterWith(first: readonly ClusterNode[], networks?: readonly Cidr[]) {
+function clusterWith(first: readonly ClusterNode[] | undefined, networks?: readonly Cidr[]) {
   const node = new NodeInMemory();
   const uplink = node.own.add({ name: "eth0", up: true });
   node.own.addresses.push({ index: uplink.index, family: 2, prefix: 24, ip: Uint8Array.of(192, 168, 1, 2) });
   const socket = node.socketIn(node.own) as unknown as NetlinkSocket;
   const toMap = (all: readonly ClusterNode[]) => new Map(all.map((each) => [each.name, each]));
-  const peers = new LiveValue<ReadonlyMap<string, ClusterNode>>(toMap(first));
+  const peers = new LiveValue<ReadonlyMap<string, ClusterNode>>(first && toMap(first));
   let rules = 0;
   const others = new OtherNodes({
     cluster: {
@@ -64,6 +64,17 @@ describe("other nodes' pods", () => {
     expect(others.shortcomings()).toEqual([]);
     cluster.set([peer("near", "192.168.1.4", "10.1.3.0/24")]);
     await expect.poll(() => cluster.routes()).toEqual(["10.1.3.0/24 via 192.168.1.4"]);
+    cluster.set([]);
+    await expect.poll(() => cluster.routes()).toEqual([]);
+  });
+
+  test("stay reached as an earlier agent left it, until the registry tells of them", async () => {
+    const cluster = clusterWith(undefined);
+    const earlier = cidr("10.1.3.0/24");
+    cluster.socket.run(addRoute({ dst: earlier, gateway: parseIp("192.168.1.3")!, protocol: 0x70 }));
+    await using others = cluster.others;
+    await others.start();
+    expect(cluster.routes()).toEqual(["10.1.3.0/24 via 192.168.1.3"]);
     cluster.set([]);
     await expect.poll(() => cluster.routes()).toEqual([]);
   });

@@ -85,6 +85,8 @@ export class OtherNodes implements AsyncDisposable {
   /** @returns what was refused; the rest is done all the same */
   async #reconcile(): Promise<string | undefined> {
     await this.#options.setRules();
+    // While nobody knows the other nodes, the routes of an earlier agent are the best guess.
+    if (this.#options.cluster.peers.current === undefined) return undefined;
     this.#refused = setNodeRoutes(this.#options.socket, this.#routes());
     const [first] = this.#refused;
     return first === undefined ? undefined : refusedRoute(first).message;

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Owner } from "../../../shared/cni/types.ts";
+import { writeUnsynced } from "../../../shared/os/atomic-file.ts";
 import {
   anyText,
   boolean,
@@ -13,7 +14,6 @@ import {
   readRecord,
   required,
 } from "../../../shared/schema/mod.ts";
-import { writeUnsynced } from "../../platform/atomic-file.ts";
 import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 import { digest, ownerParts } from "../owner-names.ts";
 

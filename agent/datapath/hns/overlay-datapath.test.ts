@@ -9,7 +9,7 @@ import {
   ownerOf,
   requestFor,
 } from "../../../test/fakes/hns/hns-node.ts";
-import type { ConnectedPod, OverlayNode, PodPort } from "../ovs/mod.ts";
+import { type ConnectedPod, type OverlayNode, OvsPolicies, type PodPort } from "../ovs/mod.ts";
 import { AdapterWaiter } from "./adapter-waiter.ts";
 import { endpointId } from "./endpoint-records.ts";
 import { OverlayDataPath } from "./overlay-datapath.ts";
@@ -48,6 +48,7 @@ const open = (): OverlayDataPath =>
     hns: hns.again(),
     requireSwitch: async () => void calls.push("switch"),
     openNode: () => node,
+    policies: new OvsPolicies("unix:/nowhere"),
     restoreHost: async () => void calls.push("restore"),
     waiterOn: ({ connectPod }) =>
       new AdapterWaiter({

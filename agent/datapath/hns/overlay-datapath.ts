@@ -10,10 +10,12 @@ import {
   type OverlayNode,
   OvsNode,
   type OvsNodeOptions,
+  OvsPolicies,
   openDatabase,
   type PodPort,
   withCniErrors,
 } from "../ovs/mod.ts";
+import type { PolicyEnforcement } from "../policies.ts";
 import { AdapterWaiter } from "./adapter-waiter.ts";
 import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
@@ -31,6 +33,8 @@ export interface OverlayDataPathOptions {
   openNode(): OverlayNode;
   /** Sets up the gateway's adapter and the routes again after an HNS network was deleted with them. */
   restoreHost(): Promise<void>;
+  /** Of the node that is opened. */
+  readonly policies: PolicyEnforcement;
   /** Waits for the pods' adapters, by the node that is opened. Disposed with this one. */
   waiterOn(node: OverlayNode): AdapterWaiter;
 }
@@ -46,10 +50,12 @@ interface Started {
  */
 export class OverlayDataPath implements DataPath {
   readonly #options: OverlayDataPathOptions;
+  readonly policies: PolicyEnforcement;
   #standing: Started | undefined;
 
   constructor(options: OverlayDataPathOptions) {
     this.#options = options;
+    this.policies = options.policies;
   }
 
   async start(): Promise<void> {
@@ -189,7 +195,7 @@ export interface OverlayParts {
   readonly run: HostRunner;
   readonly logger: Logger;
   /** As the configuration and the cluster have it. */
-  readonly ovs: Omit<OvsNodeOptions, "mtu" | "host" | "uplink" | "nodeAddresses">;
+  readonly ovs: Omit<OvsNodeOptions, "mtu" | "host" | "uplink" | "nodeAddresses" | "policies">;
 }
 
 /** The data path of HNS with Open vSwitch as what forwards: the card is its uplink, the switch's adapter its own port. */
@@ -197,8 +203,10 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
   const mtuOn = (address: OvsNodeOptions["nodeAddresses"][number]): number =>
     network.mtu ?? podMtu(transportMtu, ovs.mode, ovs.tunnel.type, [address]);
   const host = side.hostNetworkOf(network);
+  const policies = new OvsPolicies(ovs.management);
   return new OverlayDataPath({
     hns,
+    policies,
     restoreHost: () => host.again(),
     requireSwitch: async () => {
       using database = openDatabase(ovs.database);
@@ -206,7 +214,7 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
     },
     openNode: () => {
       const { name, address } = side.cardOf(network);
-      return new OvsNode({ ...ovs, uplink: name, nodeAddresses: [address], mtu: mtuOn(address), host });
+      return new OvsNode({ ...ovs, uplink: name, nodeAddresses: [address], mtu: mtuOn(address), host, policies });
     },
     waiterOn: (node) =>
       new AdapterWaiter({

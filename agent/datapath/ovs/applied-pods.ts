@@ -65,7 +65,11 @@ export class AppliedPods {
 }
 
 /** Of its flow set in the program. */
-export const podKey = (owner: string): string => `pod/${owner}`;
+export const podKey = (owner: string): string => `${prefix}${owner}`;
+const prefix = "pod/";
+
+/** The owner's, of a flow set's key. */
+export const ownerOf = (key: string): string => key.slice(prefix.length);
 
 const isSame = (a: PodOnSwitch, b: PodOnSwitch): boolean =>
   a.ofport === b.ofport &&

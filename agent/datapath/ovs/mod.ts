@@ -8,4 +8,5 @@ export { removeOverlay } from "./database/node-bridge.ts";
 export { type OvsNodeOptions, ovsOptionsFromConfig } from "./options.ts";
 export type { ConnectedPod, HostNetwork, OverlayNode, PodPort } from "./overlay-node.ts";
 export { OvsNode } from "./ovs-node.ts";
+export { OvsPolicies } from "./policies/ovs-policies.ts";
 export { withCniErrors } from "./switch-presence.ts";

@@ -59,6 +59,7 @@ export async function setUpNode(
       : { uplink: { ofport: await ofportOf(uplink), mac: uplinkMac } }),
     nodeAddresses,
     podSubnets: mode === "networkPolicyOnly" ? [] : podSubnets,
+    kernelServices: options.services === undefined ? options.serviceCidrs : [],
     multitenant: options.tenants !== undefined,
     metered: await meters.isThere(),
   };

@@ -9,6 +9,7 @@ import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts
 import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/ovs-config.ts";
 import type { DataPathNeeds } from "../datapath.ts";
 import type { HostNetwork } from "./overlay-node.ts";
+import type { OvsPolicies } from "./policies/ovs-policies.ts";
 import type { ServiceSource } from "./services/service.ts";
 import { openServiceFile } from "./services/service-file.ts";
 
@@ -46,6 +47,7 @@ export interface OvsNodeOptions extends SwitchOptions {
   /** Bytes, of the gateway and of pods. */
   readonly mtu: number;
   readonly host: HostNetwork;
+  readonly policies: OvsPolicies;
 }
 
 /** Of the whole data path on Linux. */

@@ -12,6 +12,8 @@ import type { RefusedRoute } from "../routes.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { HostNetwork, PodPort } from "./overlay-node.ts";
 import { OvsNode } from "./ovs-node.ts";
+import { tables } from "./pipeline/tables.ts";
+import { OvsPolicies } from "./policies/ovs-policies.ts";
 
 let database: DatabaseInMemory;
 let flows: SwitchInMemory;
@@ -71,6 +73,7 @@ const open = (changes: Partial<OvsNodeOptions> = {}): OvsNode =>
     nodeAddresses: [cidr("192.168.1.2/24")],
     mtu: 1400,
     host,
+    policies: new OvsPolicies(flows.management),
     ...changes,
   });
 async function started(changes: Partial<OvsNodeOptions> = {}): Promise<OvsNode> {
@@ -219,6 +222,21 @@ describe("the node's part of the overlay", () => {
     node.checkHost();
     await expect.poll(() => lines.join()).toContain("not now");
   });
+});
+
+test("a pod that policies isolate is isolated by the bundle that lets its packets in", async () => {
+  const policies = new OvsPolicies(flows.management);
+  await using node = await started({ policies });
+  const { owner } = podPort("a");
+  const isolated = new Map([[ownerKey(owner), { owner, directions: ["ingress", "egress"] as const, by: [] }]]);
+  expect(await policies.enforce({ rules: new Map(), isolated })).toEqual([]);
+  await node.connectPod(podPort("a"));
+  await node.connectPod(podPort("b"));
+  const tablesOf = (changes: (typeof flows.done)[number]) => changes.map((one) => (one.t === "flow" ? one.table : -1));
+  const letting = flows.done.map(tablesOf).filter((all) => all.includes(tables.SpoofGuard) && all.length < 40);
+  expect(letting.filter((all) => all.includes(tables.IngressDefaultRule))).toHaveLength(1);
+  await node.disconnectPod(owner);
+  await expect.poll(() => flows.flows.has(`${tables.IngressDefaultRule}/200`)).toBe(false);
 });
 
 describe("other nodes", () => {

@@ -6,6 +6,7 @@ import { reasonOf } from "../../../shared/reason.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
 import { refusedRoute } from "../routes.ts";
 import { AppliedPeers } from "./applied-peers.ts";
+import { ownerOf } from "./applied-pods.ts";
 import { changeFilter, openDatabase, roundsOf, type SwitchDatabase } from "./database/switch-database.ts";
 import { NodeHost } from "./node-host.ts";
 import { isSameContext, setUpNode } from "./node-set-up.ts";
@@ -16,7 +17,7 @@ import { Category } from "./pipeline/cookie.ts";
 import { baseFlows } from "./pipeline/mod.ts";
 import { PodPorts, vnidFor } from "./pod-ports.ts";
 import { compareFlows, driftLoop } from "./program/drift.ts";
-import { type FlowSet, isRefusedFlowSet } from "./program/flow-set.ts";
+import { type FlowSet, type FlowSetChanges, isRefusedFlowSet } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
 import { ServiceReconciler } from "./services/service-reconciler.ts";
@@ -192,13 +193,15 @@ export class OvsNode implements OverlayNode {
         },
       }),
     );
-    const parts = new Map([[baseKey, baseFlowSet(context)], ...this.#ports.adopt(context, keep)]);
-    await program.set(parts);
+    const purge = (): void => this.#flowCache?.purge();
+    this.#options.policies.begin(program, context, purge);
+    const pods = this.#withPolicies(this.#ports.adopt(context, keep));
+    await program.set(new Map([...pods, [baseKey, baseFlowSet(context)]]));
     await this.#peers.apply(program, context, this.#nodes).catch((error: unknown) => {
       logger.warn("not every other node is reached", { error: reasonOf(error) });
     });
     this.#running = { context, program };
-    this.#ports.follow(context, (changes) => program.set(changes));
+    this.#ports.follow(context, (changes) => this.#setPods(program, changes));
     await this.#host.keepAddresses();
     await this.#host.leaveToSwitch();
     this.#knowNeighbours(program);
@@ -264,10 +267,10 @@ export class OvsNode implements OverlayNode {
     await this.#host.leaveToSwitch();
     if (!isSameContext(context, this.#running.context)) {
       // If the switch refuses, the context stays unapplied and is tried again.
-      await program.set(new Map([[baseKey, baseFlowSet(context)]]));
+      await program.set(new Map([...this.#options.policies.follow(context), [baseKey, baseFlowSet(context)]]));
       this.#running = { context, program };
       this.#peers.markDirty();
-      this.#ports.follow(context, (changes) => program.set(changes));
+      this.#ports.follow(context, (changes) => this.#setPods(program, changes));
     }
     const [peers] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
     const hasNewPeers = peers.status === "rejected" || peers.value;
@@ -282,6 +285,25 @@ export class OvsNode implements OverlayNode {
     if (peers.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
     if (isRefusedFlowSet(peers.reason)) return peers.reason.message;
     throw peers.reason;
+  }
+
+  /** A pod's first packet already meets the policies. */
+  async #setPods(program: OpenFlowProgram, pods: FlowSetChanges): Promise<void> {
+    const changes = this.#withPolicies(pods);
+    try {
+      await program.set(changes);
+    } catch (caught) {
+      if (isRefusedFlowSet(caught)) this.#options.policies.putBack(changes);
+      throw caught;
+    }
+  }
+
+  #withPolicies(pods: FlowSetChanges): FlowSetChanges {
+    const interfaces = [...pods].map(
+      ([key, flowSet]) =>
+        [ownerOf(key), flowSet === undefined ? undefined : this.#ports.interfaceOf(ownerOf(key))] as const,
+    );
+    return new Map([...this.#options.policies.alongside(new Map(interfaces)), ...pods]);
   }
 
   /** With the kernel's module the node's kernel resolves neighbours, and queues packets meanwhile. */

@@ -84,6 +84,11 @@ export class PodPorts {
     return pod === undefined || this.#program === undefined ? [] : podFlows(this.#program.context, pod);
   }
 
+  /** By owner's key: the pod's interface, if its port has a number. */
+  interfaceOf(key: string): PodOnSwitch | undefined {
+    return this.#onSwitch(key);
+  }
+
   /** Takes over the ports of an earlier agent that `keep` accepts, and answers their flow sets. */
   adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): FlowSetChanges {
     for (const { owner, port, row } of this.#rows.all()) {

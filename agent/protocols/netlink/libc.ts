@@ -36,3 +36,6 @@ export function pinned(size: number): { readonly bytes: Uint8Array<ArrayBuffer>;
   const bytes = new Uint8Array(new ArrayBuffer(size));
   return { bytes, address: ptr(bytes) };
 }
+
+/** For one call: of a buffer made as `pinned` makes them. */
+export const addressOf = (bytes: Uint8Array<ArrayBuffer>): Pointer => ptr(bytes);

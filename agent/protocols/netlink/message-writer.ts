@@ -16,21 +16,35 @@ const alignment = 4;
 
 /** Frames netlink messages one behind the other into one buffer; nothing is ever written beyond its end. */
 export class MessageWriter {
-  readonly #bytes: Uint8Array<ArrayBuffer>;
-  readonly #view: DataView;
+  readonly #kept: Uint8Array<ArrayBuffer>;
+  #bytes: Uint8Array<ArrayBuffer>;
+  #view: DataView;
   #length = 0;
+  #mostBytes: number;
 
   constructor(bytes: Uint8Array<ArrayBuffer>) {
+    this.#kept = bytes;
     this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#view = viewOf(bytes);
+    this.#mostBytes = bytes.length;
   }
 
   get length(): number {
     return this.#length;
   }
 
-  reset(): void {
+  /** What was written lies in here: in the given buffer, or in a larger one where that was too small. */
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return this.#bytes;
+  }
+
+  /** @param mostBytes up to which a larger buffer may be taken instead of the given one */
+  reset(mostBytes = this.#kept.length): void {
     this.#length = 0;
+    this.#mostBytes = mostBytes;
+    if (this.#bytes === this.#kept) return;
+    this.#bytes = this.#kept;
+    this.#view = viewOf(this.#kept);
   }
 
   /** Appends one message (struct nlmsghdr and what `body` writes). */
@@ -122,10 +136,20 @@ export class MessageWriter {
 
   #take(count: number): number {
     const at = this.#length;
-    if (at + count > this.#bytes.length) {
-      throw new Error(`Broken invariant: a netlink request is longer than ${this.#bytes.length} bytes`);
-    }
+    if (at + count > this.#bytes.length) this.#grow(at + count);
     this.#length = at + count;
     return at;
   }
+
+  #grow(wanted: number): void {
+    if (wanted > this.#mostBytes)
+      throw new Error(`Broken invariant: a netlink request is longer than ${this.#mostBytes} bytes`);
+    const grown = new Uint8Array(new ArrayBuffer(Math.min(this.#mostBytes, Math.max(wanted, 4 * this.#bytes.length))));
+    grown.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = grown;
+    this.#view = viewOf(grown);
+  }
 }
+
+const viewOf = (bytes: Uint8Array<ArrayBuffer>): DataView =>
+  new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

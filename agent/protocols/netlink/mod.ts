@@ -29,9 +29,11 @@ export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";
 export { declareNeighbour, forgetNeighbour, listNeighbours, readNeighbour } from "./neighbour.ts";
 export { isErrno, NetlinkError } from "./netlink-error.ts";
 export type { NetlinkSocket } from "./netlink-socket.ts";
+export { createCounter, deleteCounter, listCounters, readCounter } from "./nftables/counters.ts";
 export {
   addElements,
   askForElement,
+  clearSet,
   deleteElements,
   type Element,
   elementOf,
@@ -42,7 +44,9 @@ export {
   accept,
   among,
   compare,
+  connectionFields,
   counter,
+  countIn,
   destinationKind,
   drop,
   type Expression,
@@ -51,12 +55,19 @@ export {
   inputInterface,
   inputInterfaceGroup,
   inputInterfaceName,
+  isOfNoConnection,
+  jumpBy,
+  jumpTo,
   masked,
   networkFamily,
   notAmong,
+  opensConnection,
+  outputInterface,
   outputInterfaceName,
   payload,
   rejectAsAbsent,
+  sendToNode,
+  sourceKind,
   upperProtocol,
 } from "./nftables/expressions.ts";
 export {
@@ -66,10 +77,14 @@ export {
   createChain,
   createSet,
   createTable,
+  deleteChain,
+  deleteSet,
   deleteTable,
   type Hook,
+  listRules,
   type PacketSet,
   type Rule,
+  readChainOfRule,
   readRuleCount,
   type Table,
 } from "./nftables/objects.ts";

@@ -2,7 +2,7 @@ import { write } from "node:fs";
 import { maxIfnameBytes } from "../../../shared/cni/names.ts";
 import { Flag, MessageType } from "./constants.ts";
 import { Errno } from "./errno.ts";
-import { type Libc, pinned } from "./libc.ts";
+import { addressOf, type Libc, pinned } from "./libc.ts";
 import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";
 import { NetlinkError } from "./netlink-error.ts";
@@ -29,6 +29,12 @@ const ifreqDataAt = 16;
 const receiveBytes = 64 * 1024;
 /** One batch for a pod with many addresses and routes is a few kB, the packet rules of a bridge are some 20. */
 const sendBytes = 64 * 1024;
+/** A transaction of packet rules cannot be cut: the policies of 5,000 rules for one node are some 10 MB at its start. */
+const mostTransactionBytes = 64 * 1024 * 1024;
+const SOL_SOCKET = 1;
+const SO_SNDBUFFORCE = 32;
+/** A socket sends no more at once than its buffer has, of which this much is free at least. */
+const sentBytes = 128 * 1024;
 /** Attempts of a dump, which is repeated if changes disturb it; after that an error is reported. */
 const dumpAttempts = 10;
 
@@ -118,7 +124,7 @@ export class NetlinkSocket implements Disposable {
     if (messages.length === 0) return;
     const { writer } = this.#buffers;
     const first = this.#next();
-    writer.reset();
+    writer.reset(mostTransactionBytes);
     writer.message(BatchMessage.BEGIN, Flag.REQUEST, first, batchHeader);
     messages.forEach(({ type, flags = 0, body }, i) => {
       const ack = i === messages.length - 1 ? Flag.ACK : 0;
@@ -261,8 +267,19 @@ export class NetlinkSocket implements Disposable {
 
   #send(action: string): void {
     const { out, writer } = this.#buffers;
-    const sent = Number(this.#libc.calls.send(this.#fd, out.address, writer.length, 0));
+    const { bytes, length } = writer;
+    if (length > sentBytes) this.#makeRoom(length);
+    const address = bytes === out.bytes ? out.address : addressOf(bytes);
+    const sent = Number(this.#libc.calls.send(this.#fd, address, length, 0));
+    if (bytes !== out.bytes) writer.reset();
     if (sent < 0) throw new NetlinkError(action, this.#libc.errno(), "while sending");
+  }
+
+  /** Where it is refused the kernel refuses the request. */
+  #makeRoom(length: number): void {
+    const room = pinned(4);
+    new DataView(room.bytes.buffer).setUint32(0, length, true);
+    this.#libc.calls.setsockopt(this.#fd, SOL_SOCKET, SO_SNDBUFFORCE, room.address, 4);
   }
 
   #receive(action: string): Iterable<RawMessage> {

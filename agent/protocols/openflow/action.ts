@@ -162,5 +162,8 @@ export function resubmit(table: number | undefined, port?: number): Action {
   return { t: "resubmit", port: port === undefined ? undefined : portIn(port), table, tracked: false };
 }
 
+/** What follows sees the packet as one that was not looked up in connection tracking. */
+export const ctClear: Action = { t: "ct-clear" };
+
 /** OFPR_ACTION: because an action said so. */
 export const reasonAction = 1;

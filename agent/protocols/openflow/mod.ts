@@ -7,6 +7,7 @@
 export {
   type Action,
   bits,
+  ctClear,
   load,
   move,
   output,

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
-import { Certificates } from "../../registry/certificates.ts";
+import { Certificates } from "../../support/certificates.ts";
 
 export interface FollowFigures {
   readonly kind: string;

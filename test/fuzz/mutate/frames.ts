@@ -84,6 +84,13 @@ export const openflowFrames: FrameFormat = {
   seal: (frame) => frame.length >= 4 && view(frame).setUint16(2, frame.length),
 };
 
+/** A watch of Kubernetes in protobuf: 32 bits of the length that follows. */
+export const watchFrames: FrameFormat = {
+  headBytes: 4,
+  lengthAt: (bytes, at) => (at + 4 <= bytes.length ? 4 + view(bytes).getUint32(at) : 4),
+  seal: (frame) => frame.length >= 4 && view(frame).setUint32(0, frame.length - 4),
+};
+
 /** Netlink: 32 bits of length in the machine's order; each message begins at a multiple of four. */
 export const netlinkFrames: FrameFormat = {
   headBytes: 16,

@@ -32,6 +32,7 @@ export const targets: readonly Listed[] = [
   listed("hns", 14, async () => (await import("./hns.ts")).hns),
   listed("etcd", 20, async () => (await clusters()).etcd),
   listed("kubernetes", 1, async () => (await clusters()).kubernetes),
+  listed("policies", 6, async () => (await import("./policies.ts")).policies),
   listed("agent-configuration", 3, async () => (await files()).agentConfiguration),
   listed("nodes-file", 3, async () => (await files()).nodesFile),
   listed("runtime-list", 16, async () => (await files()).runtimeList),

@@ -19,8 +19,8 @@ import {
   flags,
 } from "../../../shared/rpc/h2-frames.ts";
 import { encodeHeaders } from "../../../shared/rpc/hpack.ts";
-import { Certificates } from "../../registry/certificates.ts";
 import { eventually } from "../../support/agent-process.ts";
+import { Certificates } from "../../support/certificates.ts";
 import { describeWith } from "../../support/requires.ts";
 import { scratchDir } from "../../support/scratch-dir.ts";
 

@@ -3,7 +3,7 @@ import { eventually } from "../../support/agent-process.ts";
 import type { NetworkNamespace } from "../../support/network-namespace.ts";
 
 const everyMs = 20;
-const port = 7171;
+const usualPort = 7171;
 
 /** One TCP connection that stays open: one end says a number every moment, the other says it again. */
 export class Conversation implements Disposable {
@@ -21,7 +21,7 @@ export class Conversation implements Disposable {
   readonly #listener: TCPSocketListener<undefined>;
   readonly #timer: NodeJS.Timeout;
 
-  private constructor(from: NetworkNamespace, to: NetworkNamespace, address: string) {
+  private constructor(from: NetworkNamespace, to: NetworkNamespace, address: string, port: number) {
     this.#listener = to.within(() => Bun.listen({ hostname: "::", port, socket: echo() }));
     const calling = from.within(() =>
       Bun.connect({
@@ -48,8 +48,13 @@ export class Conversation implements Disposable {
   }
 
   /** @returns once the first answer has come */
-  static async start(from: NetworkNamespace, to: NetworkNamespace, address: string): Promise<Conversation> {
-    const conversation = new Conversation(from, to, address);
+  static async start(
+    from: NetworkNamespace,
+    to: NetworkNamespace,
+    address: string,
+    port = usualPort,
+  ): Promise<Conversation> {
+    const conversation = new Conversation(from, to, address, port);
     try {
       await conversation.goesOn();
       return conversation;
@@ -57,6 +62,11 @@ export class Conversation implements Disposable {
       conversation[Symbol.dispose]();
       throw caught;
     }
+  }
+
+  /** How many answers have come. */
+  get answered(): number {
+    return this.#answered;
   }
 
   /** Waits for the answer to something that is said from now on. */

@@ -1,6 +1,7 @@
 import { readdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
+import { writeAtomically } from "../../../../shared/os/atomic-file.ts";
 import {
   anyText,
   boolean,
@@ -14,7 +15,6 @@ import {
   readRecord,
   required,
 } from "../../../../shared/schema/mod.ts";
-import { writeAtomically } from "../../../platform/atomic-file.ts";
 import { sameName } from "./tables.ts";
 
 /** A recorded object that a step has made: enough to find and remove it. */

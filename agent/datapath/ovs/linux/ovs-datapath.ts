@@ -21,6 +21,7 @@ import { wire } from "../../linux/wiring.ts";
 import type { OvsDataPathOptions } from "../options.ts";
 import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
 import { OvsNode } from "../ovs-node.ts";
+import { OvsPolicies } from "../policies/ovs-policies.ts";
 import { comparePort, switchPort } from "./host-port.ts";
 import { KernelIsolation } from "./kernel-isolation.ts";
 import { LinuxHost } from "./linux-host.ts";
@@ -49,6 +50,7 @@ class OvsDataPath implements DataPath {
   readonly #pairs: PodPairs;
   readonly #node: OvsNode;
   readonly #masquerade: Masquerade;
+  readonly policies: OvsPolicies;
   /** Where the switch is in user space. */
   readonly #isolation: KernelIsolation | undefined;
   /** Connects pods both in the switch and in the kernel's rules. */
@@ -76,7 +78,8 @@ class OvsDataPath implements DataPath {
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
     this.#isolation = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
     const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation);
-    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host }));
+    this.policies = new OvsPolicies(options.management);
+    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host, policies: this.policies }));
     this.#masquerade = this.#resources.use(new Masquerade(options, filters));
   }
 

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readBootId } from "../../../../ipam/mod.ts";
 import { type Cidr, formatCidr, parseCidr } from "../../../../shared/net/ip.ts";
-
+import { writeAtomically } from "../../../../shared/os/atomic-file.ts";
 import {
   anyText,
   type Infer,
@@ -13,8 +13,6 @@ import {
   required,
   text,
 } from "../../../../shared/schema/mod.ts";
-
-import { writeAtomically } from "../../../platform/atomic-file.ts";
 import {
   addRouteBy,
   Errno,

@@ -25,9 +25,9 @@ export const connectionFlows = (context: PipelineContext): Flow[] =>
         Priority.low,
         known().bits(connectionMarks.service, 1),
         [load(registers.rewriteMac, 1)],
-        "L3Forwarding",
+        "EgressRule",
       ),
-      step("ConntrackState", Priority.low, known().bits(connectionMarks.service, 0), [], "L3Forwarding"),
+      step("ConntrackState", Priority.low, known().bits(connectionMarks.service, 0), [], "EgressRule"),
       // Connections of services, and those whose source is translated, were committed on their way.
       step("ConntrackCommit", Priority.normal, ip().ctState("+new+trk-snat").bits(connectionMarks.service, 0), [
         commit,

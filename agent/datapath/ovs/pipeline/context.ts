@@ -20,6 +20,8 @@ export interface PipelineContext {
   readonly nodeAddresses: readonly Cidr[];
   /** Of the node's pods; none in `networkPolicyOnly`. */
   readonly podSubnets: readonly Cidr[];
+  /** Addresses of services that the node's kernel translates, as with kube-proxy, and not the switch. */
+  readonly kernelServices?: readonly Cidr[];
   /** `true`: projects are isolated by their VNIDs. */
   readonly multitenant: boolean;
   /** `true`: the switch has meters, which limit how fast a pod opens connections. */

@@ -15,8 +15,16 @@ export const registers = {
   rewriteMac: bits("reg0", 9),
   /** The matched service has no endpoint. */
   noEndpoint: bits("reg0", 14),
+  /** No rule of a policy lets the packet pass. */
+  refused: bits("reg0", 10),
   /** 1: to the port in `outputPort`. */
   output: bits("reg0", 21, 22),
+  /** A rule was looked up for this packet, so that its connection is to get the label in `egressLabel`. */
+  egressJudged: bits("reg0", 24),
+  ingressJudged: bits("reg0", 25),
+  /** The packet is an answer of a connection that is to be judged once more, and the question made of it for that. */
+  rejudge: bits("reg0", 26),
+  question: bits("reg0", 27),
   outputPort: whole("reg1"),
   /** For exchanging two fields. */
   scratch: whole("reg2"),
@@ -30,7 +38,13 @@ export const registers = {
   remoteEndpoint: bits("reg4", 26),
   fromExternal: bits("reg4", 27),
   fromLocal: bits("reg4", 28),
+  /** The policies' rules that let the packet pass, by their conjunctions' numbers. */
+  egressRule: whole("reg5"),
+  ingressRule: whole("reg6"),
   serviceGroup: whole("reg7"),
+  egressLabel: whole("xreg4"),
+  /** Beside the IPv6 endpoint, which is not needed any more by then. */
+  ingressLabel: whole("xreg6"),
   /** VNID of the project that sent the packet, and of the one that is to get it. */
   sourceTenant: whole("reg10"),
   destinationTenant: whole("reg11"),
@@ -43,6 +57,9 @@ export const connectionMarks = {
   snat: bits("ct_mark", 5),
   hairpin: bits("ct_mark", 6),
 } as const;
+
+/** Of a connection, the rules that let it pass: see `policies.ts`. */
+export const connectionLabels = { ingress: bits("ct_label", 0, 63), egress: bits("ct_label", 64, 127) } as const;
 
 /** Zones of connection tracking: of the connection as it is, and of its source translation. */
 export const zones = { 4: { main: 65520, snat: 65521 }, 6: { main: 65510, snat: 65511 } } as const;

@@ -1,6 +1,6 @@
 /**
  * The tables that a packet passes, in their order. Flows of an earlier agent version stay until this one has added its
- * own, so numbers never change; there is room in between for the tables of network policies.
+ * own, so numbers never change.
  */
 export const tables = {
   PipelineRootClassifier: 0,
@@ -17,12 +17,18 @@ export const tables = {
   SessionAffinity: 100,
   ServiceLB: 110,
   EndpointDNAT: 120,
+  EgressRule: 130,
+  EgressDefaultRule: 132,
+  EgressMetric: 134,
   L3Forwarding: 140,
   L3DecTTL: 150,
   SNATMark: 160,
   SNAT: 170,
   L2ForwardingCalc: 180,
   TenantIsolation: 200,
+  IngressRule: 204,
+  IngressDefaultRule: 206,
+  IngressMetric: 208,
   ConntrackCommit: 220,
   Output: 240,
 } as const;
@@ -45,12 +51,18 @@ export const tableRoles: Readonly<Record<TableName, string>> = {
   SessionAffinity: "remembers which endpoint a client has",
   ServiceLB: "chooses an endpoint of a service",
   EndpointDNAT: "translates the service's address to the endpoint's",
+  EgressRule: "looks for a network policy's rule that lets the pod send this",
+  EgressDefaultRule: "refuses what no rule lets a pod send whose egress is isolated",
+  EgressMetric: "counts what rules let pods send, and drops what was refused",
   L3Forwarding: "decides where the packet goes",
   L3DecTTL: "counts the hop",
   SNATMark: "marks connections whose source is to be translated",
   SNAT: "translates the source",
   L2ForwardingCalc: "finds the port of the destination's MAC",
   TenantIsolation: "lets packets pass only within a project",
+  IngressRule: "looks for a network policy's rule that lets the pod receive this",
+  IngressDefaultRule: "refuses what no rule lets a pod receive whose ingress is isolated",
+  IngressMetric: "counts what rules let pods receive, and drops what was refused",
   ConntrackCommit: "remembers the connection",
   Output: "sends the packet out",
 };

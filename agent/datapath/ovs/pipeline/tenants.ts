@@ -17,10 +17,10 @@ interface Tenant {
  * which only reveals that an address is in use, and its MAC.
  */
 export function tenantFlows(context: PipelineContext): Flow[] {
-  if (!context.multitenant) return [step("TenantIsolation", Priority.miss, match(), [], "ConntrackCommit")];
+  if (!context.multitenant) return [step("TenantIsolation", Priority.miss, match(), [], "IngressRule")];
   const { addresses } = context.gateway;
   const passing = [registers.sourceTenant, registers.destinationTenant].map((tenant) =>
-    step("TenantIsolation", Priority.high, match().bits(tenant, 0), [], "ConntrackCommit"),
+    step("TenantIsolation", Priority.high, match().bits(tenant, 0), [], "IngressRule"),
   );
   return [
     ...passing,
@@ -38,7 +38,7 @@ export function podTenantFlows(context: PipelineContext, { ofport, ips, vnid }: 
   if (!context.multitenant) return [];
   const own = match().bits(registers.sourceTenant, vnid).bits(registers.outputPort, ofport);
   return [
-    ...(vnid === 0 ? [] : [step("TenantIsolation", Priority.normal, own, [], "ConntrackCommit")]),
+    ...(vnid === 0 ? [] : [step("TenantIsolation", Priority.normal, own, [], "IngressRule")]),
     ...ips.map((ip) => sentOnFlow(context, ip, vnid)),
   ];
 }

@@ -58,6 +58,13 @@ export function driftOf(flowSets: FlowSets, round: number, { flows, groups, mete
   return { ...changed, meters: metersToRepair(meters) };
 }
 
+/** The differences of flows in these tables. */
+export const driftIn = (tables: readonly number[], { missing, foreign }: Drift): Drift => {
+  const isThere = ({ table }: Flow): boolean => tables.includes(table);
+  const none = { groups: [], foreignGroups: [], meters: [] };
+  return { missing: missing.filter(isThere), foreign: foreign.filter(isThere), ...none };
+};
+
 /** For people. */
 export function driftText({ missing, foreign, groups, foreignGroups, meters }: Drift): readonly string[] {
   const [lost] = missing;

@@ -140,11 +140,15 @@ export class SwitchState {
     await client.bundle(changeRequests(changes), this.#bounds.bundleMs);
   }
 
-  /** Flow sets grouped by bundle. */
+  /** Flow sets grouped by bundle: policies first, so that no pod's packets pass without them. */
   #pieces(): readonly ReadonlyMap<string, KeyedFlowSet>[] {
     const pieces: Map<string, KeyedFlowSet>[] = [new Map()];
     let messages = 0;
-    for (const [key, flowSet] of this.flowSets.all) {
+    const { true: policies = [], false: others = [] } = Object.groupBy(
+      this.flowSets.all,
+      ([, { category }]) => `${category === Category.policy}`,
+    );
+    for (const [key, flowSet] of [...policies, ...others]) {
       const own = messagesOf(flowSet);
       if (messages > 0 && messages + own > this.#bounds.bundleMessages) {
         pieces.push(new Map());

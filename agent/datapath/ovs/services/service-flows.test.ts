@@ -28,9 +28,9 @@ test("a service is one flow that meets it, one group that chooses, and one flow 
       ",bucket=bucket_id:1,weight:300,actions=set_field:0xa0a0202->reg3,set_field:0x1f90/0xffff->reg4,resubmit(,120)",
     "table=110, priority=200,tcp,reg4=0x10000/0x70000,nw_dst=10.96.0.10,tp_dst=80 actions=" +
       "set_field:0x200/0x200->reg0,set_field:0x20000/0x70000->reg4,set_field:0x7->reg7,group:7",
-    "table=120, priority=200,tcp,reg3=0xa0a0102,reg4=0x21f90/0x7ffff,reg7=0x7 actions=ct(commit,table=140,zone=65520," +
+    "table=120, priority=200,tcp,reg3=0xa0a0102,reg4=0x21f90/0x7ffff,reg7=0x7 actions=ct(commit,table=130,zone=65520," +
       "nat(dst=10.10.1.2:8080),exec(set_field:0x10/0x10->ct_mark,move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3]))",
-    "table=120, priority=200,tcp,reg3=0xa0a0202,reg4=0x21f90/0x7ffff,reg7=0x7 actions=ct(commit,table=140,zone=65520," +
+    "table=120, priority=200,tcp,reg3=0xa0a0202,reg4=0x21f90/0x7ffff,reg7=0x7 actions=ct(commit,table=130,zone=65520," +
       "nat(dst=10.10.2.2:8080),exec(set_field:0x10/0x10->ct_mark,move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3]))",
   ]);
 });
@@ -64,7 +64,7 @@ test("IPv6 and the other protocols have the same in their own fields", () => {
   for (const protocol of ["udp", "sctp"] as const) {
     const [, met, translation] = textOf(serviceFlowSet({ ...dns, protocol }, 7));
     expect(met).toMatch(new RegExp(`,${protocol}6,.*ipv6_dst=fd00:96::a,tp_dst=80 `));
-    expect(translation).toContain("ct(commit,table=140,zone=65510,nat(dst=[fd10::2]:53),");
+    expect(translation).toContain("ct(commit,table=130,zone=65510,nat(dst=[fd10::2]:53),");
   }
 });
 

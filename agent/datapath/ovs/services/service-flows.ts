@@ -129,7 +129,7 @@ function translateFlow(service: Service, { ip, port }: Endpoint, number: number)
     .bits(registers.serviceGroup, number);
   const translate = ct({
     commit: true,
-    table: tables.L3Forwarding,
+    table: tables.EgressRule,
     zone: zones[ip.family].main,
     nat: { side: "dst", from: ip, port },
     exec: remembered,

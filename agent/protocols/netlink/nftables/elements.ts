@@ -1,13 +1,17 @@
 import { Flag } from "../constants.ts";
 import { Attributes, fixedHeader, type RawMessage, readAttributes } from "../message-reader.ts";
 import type { Message, MessageWriter } from "../message-writer.ts";
-import { Nfta, NftMessage } from "./numbers.ts";
+import { INTERVAL_END, Nfta, NftMessage, Verdict } from "./numbers.ts";
 import { nftHeader, type PacketSet, padded } from "./objects.ts";
 
 /** One element of a set, its parts one behind the other as the kernel has them. */
 export interface Element {
   readonly set: PacketSet;
   readonly key: Uint8Array;
+  /** Of a range: the last key in it. */
+  readonly last?: Uint8Array;
+  /** The chain that it leads to; packets return from there. */
+  readonly chain?: string;
 }
 
 /** Each part begins at a multiple of four bytes. */
@@ -34,6 +38,13 @@ export const deleteElements = (elements: readonly [Element, ...Element[]]): Mess
   type: NftMessage.DELSETELEM,
 });
 
+/** Takes all elements out of a set. */
+export const clearSet = (set: PacketSet): Message => ({
+  action: `clear the set "${set.name}" of the table "${set.table.name}"`,
+  type: NftMessage.DELSETELEM,
+  body: (writer) => header(writer, set),
+});
+
 /** Asks for an element. ENOENT: it is not there, or its set is not. */
 export const askForElement = (element: Element): Message => ({
   ...elementMessage("look for", [element]),
@@ -46,13 +57,41 @@ function elementMessage(verb: string, elements: readonly [Element, ...Element[]]
     action: `${verb} elements of the set "${set.name}" of the table "${set.table.name}"`,
     body: (writer) => {
       header(writer, set).nest(Nfta.SET_ELEM_LIST_ELEMENTS, () => {
-        for (const { key } of elements)
-          writer.nest(Nfta.LIST_ELEM, () => {
-            writer.nest(Nfta.SET_ELEM_KEY, () => writer.attrBytes(Nfta.DATA_VALUE, key));
-          });
+        for (const element of elements) writeElement(writer, element);
       });
     },
   };
+}
+
+function writeElement(writer: MessageWriter, { set, key, last, chain }: Element): void {
+  writer.nest(Nfta.LIST_ELEM, () => {
+    writer.nest(Nfta.SET_ELEM_KEY, () => writer.attrBytes(Nfta.DATA_VALUE, key));
+    if (last !== undefined && set.key.length > 1)
+      writer.nest(Nfta.SET_ELEM_KEY_END, () => writer.attrBytes(Nfta.DATA_VALUE, last));
+    if (chain === undefined) return;
+    writer.nest(Nfta.SET_ELEM_DATA, () =>
+      writer.nest(Nfta.DATA_VERDICT, () =>
+        writer.attrU32Net(Nfta.VERDICT_CODE, Verdict.jump).attrText(Nfta.VERDICT_CHAIN, chain),
+      ),
+    );
+  });
+  // With one part the kernel has an element where a range begins, and another behind it.
+  const behind = last === undefined || set.key.length > 1 ? undefined : successor(last);
+  if (behind === undefined) return;
+  writer.nest(Nfta.LIST_ELEM, () => {
+    writer.nest(Nfta.SET_ELEM_KEY, () => writer.attrBytes(Nfta.DATA_VALUE, behind));
+    writer.attrU32Net(Nfta.SET_ELEM_FLAGS, INTERVAL_END);
+  });
+}
+
+/** The next key; none behind the last of all. */
+function successor(key: Uint8Array): Uint8Array | undefined {
+  const next = key.slice();
+  for (let i = next.length - 1; i >= 0; i--) {
+    next[i] = ((next[i] ?? 0) + 1) & 0xff;
+    if (next[i] !== 0) return next;
+  }
+  return undefined;
 }
 
 const header = (writer: MessageWriter, { table, name }: PacketSet): MessageWriter =>

@@ -1,11 +1,17 @@
 import type { MessageWriter } from "../message-writer.ts";
 import {
+  COUNTER_OBJECT,
   Comparison,
+  Ct,
+  CtDirection,
+  CtState,
+  ctConfirmed,
   EXTHDR_PRESENT,
   Fib,
   LOOKUP_INVERTED,
   Meta,
   Nfta,
+  PACKET_HOST,
   PayloadBase,
   Register,
   Reject,
@@ -63,6 +69,8 @@ function meta(key: keyof typeof Meta, bytes: number): Field {
 
 /** Index of the interface that the packet came in by. */
 export const inputInterface = meta("IIF", 4);
+/** Index of the one that it leaves by. */
+export const outputInterface = meta("OIF", 4);
 /** Number of the group of interfaces that it is in, in the machine's byte order. */
 export const inputInterfaceGroup = meta("IIFGROUP", 4);
 /** Its name, filled up with zeros. */
@@ -74,17 +82,47 @@ export const networkFamily = meta("NFPROTO", 1);
 /** What stands behind IP's headers, extension headers included; not there where the kernel cannot make them out. */
 export const upperProtocol = meta("L4PROTO", 1);
 
-/** RTN_*: what the destination is to the interface that the packet came in by, in the machine's byte order; 2 where that has the address. */
-export const destinationKind: Field = {
+function connection(key: keyof typeof Ct, bytes: number, direction?: keyof typeof CtDirection): Field {
+  return {
+    bytes,
+    load: (at) =>
+      expression("ct", (writer) => {
+        writer.attrU32Net(Nfta.CT_DREG, register(at)).attrU32Net(Nfta.CT_KEY, Ct[key]);
+        if (direction !== undefined) writer.attrU8(Nfta.CT_DIRECTION, CtDirection[direction]);
+      }),
+  };
+}
+
+/**
+ * The connection that a packet belongs to, in whichever direction it goes, or that an ICMP error is about: as its first
+ * packet was where its source is still its own and its destination is the one that it was given in the end. Not there
+ * where the packet belongs to none.
+ */
+export const connectionFields = {
+  protocol: connection("PROTOCOL", 1),
+  source4: connection("SRC_IP", 4, "original"),
+  source6: connection("SRC_IP6", 16, "original"),
+  destination4: connection("SRC_IP", 4, "reply"),
+  destination6: connection("SRC_IP6", 16, "reply"),
+  /** Of ICMP something else. */
+  destinationPort: connection("PROTO_SRC", 2, "reply"),
+} as const;
+
+const addressKind = (flags: number): Field => ({
   bytes: 4,
   load: (at) =>
     expression("fib", (writer) => {
       writer
         .attrU32Net(Nfta.FIB_DREG, register(at))
         .attrU32Net(Nfta.FIB_RESULT, Fib.ADDRTYPE)
-        .attrU32Net(Nfta.FIB_FLAGS, Fib.DESTINATION_AT_INPUT);
+        .attrU32Net(Nfta.FIB_FLAGS, flags);
     }),
-};
+});
+
+/** RTN_*: what the destination is to the interface that the packet came in by, in the machine's byte order; 2 where that has the address. */
+export const destinationKind = addressKind(Fib.DESTINATION_AT_INPUT);
+/** The same of the source to the node; 2 where one of its interfaces has the address. */
+export const sourceKind = addressKind(Fib.SOURCE);
 
 /** 1 where the IPv6 packet has an extension header of this number, else 0. */
 export const hasExtensionHeader = (number: number): Field => ({
@@ -127,6 +165,17 @@ export const compare = (field: Field, operation: keyof typeof Comparison, value:
   }),
 ];
 
+const inMachineOrder = (value: number): Uint8Array => new Uint8Array(Uint32Array.of(value).buffer);
+
+const bitsOf = (field: Field, bits: number, operation: "eq" | "neq"): readonly Expression[] =>
+  compare(masked(field, inMachineOrder(bits)), operation, inMachineOrder(0));
+
+/** Continues with the first packet of a connection, until it has passed all hooks. */
+export const opensConnection = bitsOf(connection("STATUS", 4), ctConfirmed, "eq");
+
+/** Continues with packets that belong to no connection. */
+export const isOfNoConnection = bitsOf(connection("STATE", 4), CtState.invalid | CtState.untracked, "neq");
+
 function look(set: string, fields: readonly Field[], flags: number): readonly Expression[] {
   let at = 0;
   const loads = fields.map((field) => {
@@ -148,8 +197,49 @@ export const among = (set: string, ...fields: readonly Field[]): readonly Expres
 export const notAmong = (set: string, ...fields: readonly Field[]): readonly Expression[] =>
   look(set, fields, LOOKUP_INVERTED);
 
+/** Continues in the chain that the map has for the field, and returns from there; in the next rule if it has none. */
+export const jumpBy = (map: string, field: Field): readonly Expression[] => [
+  field.load(0),
+  expression("lookup", (writer) => {
+    writer
+      .attrText(Nfta.LOOKUP_SET, map)
+      .attrU32Net(Nfta.LOOKUP_SREG, register(0))
+      .attrU32Net(Nfta.LOOKUP_DREG, Register.VERDICT);
+  }),
+];
+
 /** Counts packets and bytes that get this far. */
 export const counter: Expression = expression("counter", () => undefined);
+
+/** The same in a counter that has a name, and that several rules may share. */
+export const countIn = (name: string): Expression =>
+  expression("objref", (writer) => {
+    writer.attrU32Net(Nfta.OBJREF_TYPE, COUNTER_OBJECT).attrText(Nfta.OBJREF_NAME, name);
+  });
+
+/** Puts a value into the register of the following expression. */
+const constant = (value: Uint8Array): Expression =>
+  expression("immediate", (writer) => {
+    writer
+      .attrU32Net(Nfta.IMMEDIATE_DREG, register(0))
+      .nest(Nfta.IMMEDIATE_DATA, () => writer.attrBytes(Nfta.DATA_VALUE, value));
+  });
+
+/** Makes a frame one for the node itself, whose kernel routes what is in it. @param mac of the bridge */
+export const sendToNode = (mac: Uint8Array): readonly Expression[] => [
+  constant(mac),
+  expression("payload", (writer) => {
+    writer
+      .attrU32Net(Nfta.PAYLOAD_SREG, register(0))
+      .attrU32Net(Nfta.PAYLOAD_BASE, PayloadBase.link)
+      .attrU32Net(Nfta.PAYLOAD_OFFSET, 0)
+      .attrU32Net(Nfta.PAYLOAD_LEN, mac.length);
+  }),
+  constant(Uint8Array.of(PACKET_HOST)),
+  expression("meta", (writer) => {
+    writer.attrU32Net(Nfta.META_KEY, Meta.PKTTYPE).attrU32Net(Nfta.META_SREG, register(0));
+  }),
+];
 
 function verdict(code: number, chain?: string): Expression {
   return expression("immediate", (writer) => {
@@ -164,6 +254,9 @@ function verdict(code: number, chain?: string): Expression {
 
 export const accept = verdict(Verdict.accept);
 export const drop = verdict(Verdict.drop);
+
+/** Continues in another chain, and returns. */
+export const jumpTo = (chain: string): Expression => verdict(Verdict.jump, chain);
 
 /** Continues in another chain and does not return. */
 export const goTo = (chain: string): Expression => verdict(Verdict.goto, chain);

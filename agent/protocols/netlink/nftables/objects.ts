@@ -2,7 +2,7 @@ import { Flag } from "../constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "../message-reader.ts";
 import type { Message, MessageWriter } from "../message-writer.ts";
 import { type Expression, goTo } from "./expressions.ts";
-import { APPEND, Nfta, NftMessage, TableFamily } from "./numbers.ts";
+import { APPEND, Nfta, NftMessage, SetFlag, TableFamily, VERDICT_DATA } from "./numbers.ts";
 
 /** A table of nftables: where its chains stand is in its family. */
 export interface Table {
@@ -33,6 +33,8 @@ export const keyKinds = {
   mac: { type: 9, bytes: 6 },
   ipv4: { type: 7, bytes: 4 },
   ipv6: { type: 8, bytes: 16 },
+  protocol: { type: 12, bytes: 1 },
+  port: { type: 13, bytes: 2 },
   ifname: { type: 41, bytes: 16 },
 } as const;
 
@@ -40,6 +42,10 @@ export interface PacketSet {
   readonly table: Table;
   readonly name: string;
   readonly key: readonly (keyof typeof keyKinds)[];
+  /** Its elements are ranges, none of which meets another. */
+  readonly hasRanges?: boolean;
+  /** Its elements lead to chains each. */
+  readonly leadsToChains?: boolean;
 }
 
 /** struct nfgenmsg. */
@@ -118,7 +124,8 @@ export function clearChain(table: Table, chain: string): Message {
 }
 
 /** Leaves one that stands as it is. @param id any number that no other set has in the same transaction */
-export function createSet({ table, name, key }: PacketSet, id: number): Message {
+export function createSet({ table, name, key, hasRanges, leadsToChains }: PacketSet, id: number): Message {
+  const ranges = hasRanges ? SetFlag.INTERVAL | (key.length > 1 ? SetFlag.CONCAT : 0) : 0;
   return {
     action: `create the set "${name}" of the table "${table.name}"`,
     type: NftMessage.NEWSET,
@@ -127,7 +134,7 @@ export function createSet({ table, name, key }: PacketSet, id: number): Message 
       nftHeader(writer, table)
         .attrText(Nfta.SET_TABLE, table.name)
         .attrText(Nfta.SET_NAME, name)
-        .attrU32Net(Nfta.SET_FLAGS, 0)
+        .attrU32Net(Nfta.SET_FLAGS, ranges | (leadsToChains ? SetFlag.MAP : 0))
         .attrU32Net(
           Nfta.SET_KEY_TYPE,
           key.reduce((type, kind) => (type << 6) | keyKinds[kind].type, 0),
@@ -137,12 +144,51 @@ export function createSet({ table, name, key }: PacketSet, id: number): Message 
           key.reduce((sum, kind) => sum + padded(keyKinds[kind].bytes), 0),
         )
         .attrU32Net(Nfta.SET_ID, id);
+      if (leadsToChains) writer.attrU32Net(Nfta.SET_DATA_TYPE, VERDICT_DATA);
+      if (hasRanges && key.length > 1)
+        writer.nest(Nfta.SET_DESC, () =>
+          writer.nest(Nfta.SET_DESC_CONCAT, () => {
+            for (const kind of key)
+              writer.nest(Nfta.LIST_ELEM, () => writer.attrU32Net(Nfta.SET_FIELD_LEN, keyKinds[kind].bytes));
+          }),
+        );
       // Numbers and names of interfaces are in the machine's byte order: kind 0, four bytes, 1.
       if ((key[0] === "ifindex" || key[0] === "ifname") && key.length === 1)
         writer.attrBytes(Nfta.SET_USERDATA, Uint8Array.from([0, 4, 1, 0, 0, 0]));
     },
   };
 }
+
+/** Its elements go with it. EBUSY: rules use it. */
+export function deleteSet({ table, name }: PacketSet): Message {
+  return {
+    action: `delete the set "${name}" of the table "${table.name}"`,
+    type: NftMessage.DELSET,
+    body: (writer) => nftHeader(writer, table).attrText(Nfta.SET_TABLE, table.name).attrText(Nfta.SET_NAME, name),
+  };
+}
+
+/** Its rules go with it. EBUSY: others lead to it. */
+export function deleteChain(table: Table, name: string): Message {
+  return {
+    action: `delete the chain "${name}" of the table "${table.name}"`,
+    type: NftMessage.DELCHAIN,
+    body: (writer) => nftHeader(writer, table).attrText(Nfta.CHAIN_TABLE, table.name).attrText(Nfta.CHAIN_NAME, name),
+  };
+}
+
+/** All rules of a table. ENOENT: there is no such table. */
+export function listRules(table: Table): Message {
+  return {
+    action: `list the rules of the table "${table.name}"`,
+    type: NftMessage.GETRULE,
+    body: (writer) => nftHeader(writer, table).attrText(Nfta.RULE_TABLE, table.name),
+  };
+}
+
+/** The chain that a rule is in. @throws {MalformedMessage} */
+export const readChainOfRule = (message: RawMessage): string | undefined =>
+  new Attributes(fixedHeader(message.body, 4).rest).text(Nfta.RULE_CHAIN);
 
 /** Asks for a chain. ENOENT: there is no such chain, or no such table. */
 export function askForChain(table: string, chain: string, family: Table["family"] = "inet"): Message {

@@ -1,11 +1,11 @@
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { CniCode, CniError } from "../../shared/errors.ts";
-import { readSmallFile } from "../../shared/os/plain-file.ts";
-import { isWindows } from "../../shared/os/platform.ts";
-import { reasonOf } from "../../shared/reason.ts";
-import { maxRecordBytes } from "../../shared/schema/mod.ts";
+import { CniCode, CniError } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
+import { maxRecordBytes } from "../schema/mod.ts";
+import { readSmallFile } from "./plain-file.ts";
+import { isWindows } from "./platform.ts";
 
 /** CIS Kubernetes Benchmark 1.1.9; every runtime that reads it is root. */
 const fileMode = 0o600;

@@ -1,0 +1,125 @@
+import { CniCode, CniError } from "../../../../shared/errors.ts";
+import type { NodePolicies, PolicyEnforcement, RefusedRule } from "../../policies.ts";
+import type { PipelineContext } from "../pipeline/context.ts";
+import { policyTables } from "../pipeline/mod.ts";
+import { type FlowSetChanges, isRefusedFlowSet } from "../program/flow-set.ts";
+import type { OpenFlowProgram } from "../program/mod.ts";
+import { withCniErrors } from "../switch-presence.ts";
+import type { PodInterface } from "./clause-matches.ts";
+import { nothing, PolicyFlows } from "./policy-flows.ts";
+import { type Counts, readCounts } from "./rule-counts.ts";
+
+interface Running {
+  readonly program: Pick<OpenFlowProgram, "set" | "compare" | "status">;
+  readonly flows: PolicyFlows;
+  /** Called when packets have to go by other flows from now on. */
+  readonly changed: () => void;
+}
+
+/**
+ * Policies on Open vSwitch. What is to be in force may be said before the node has been set up: then it is there before
+ * the flows of any pod.
+ */
+export class OvsPolicies implements PolicyEnforcement {
+  readonly #management: string;
+  #wanted: NodePolicies = nothing;
+  #running: Running | undefined;
+
+  /** @param management where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it */
+  constructor(management: string) {
+    this.#management = management;
+  }
+
+  /** From now on changes go to the program. What `alongside` answers is to be told it first. */
+  begin(program: Running["program"], context: PipelineContext, changed: () => void): void {
+    const [start = 0] = crypto.getRandomValues(new Uint32Array(1));
+    // Connections live longer than agents, and no other rule may have their labels.
+    const flows = new PolicyFlows(context, BigInt(start) << 32n);
+    flows.want(this.#wanted);
+    this.#running = { program, flows, changed };
+  }
+
+  /** The node's own addresses, or the ports of its interfaces, have changed. */
+  follow(context: PipelineContext): FlowSetChanges {
+    this.#running?.flows.follow(context);
+    return this.alongside(new Map());
+  }
+
+  /** What has to change together with pods' interfaces: by owners' keys, `undefined` where one goes. */
+  alongside(interfaces: ReadonlyMap<string, PodInterface | undefined>): FlowSetChanges {
+    this.#running?.flows.connect(interfaces);
+    return this.#running?.flows.take() ?? new Map();
+  }
+
+  /** The program has refused changes of which `alongside` answered some. */
+  putBack(changes: FlowSetChanges): void {
+    this.#running?.flows.putBack(changes);
+  }
+
+  async enforce(wanted: NodePolicies): Promise<readonly RefusedRule[]> {
+    const before = this.#wanted;
+    this.#wanted = wanted;
+    const running = this.#requireRunning("put policies in force");
+    const refused = running.flows.want(wanted);
+    try {
+      await pass(running);
+      return refused;
+    } catch (caught) {
+      if (!isRefusedFlowSet(caught)) throw caught;
+      return [...refused, ...(await this.#enforceOneByOne(running, before, wanted))];
+    } finally {
+      running.changed();
+    }
+  }
+
+  async counts(): Promise<Counts> {
+    const { flows } = this.#requireRunning("count what policies let pass");
+    return withCniErrors(() => readCounts(this.#management, flows));
+  }
+
+  async differences(): Promise<readonly string[]> {
+    const { program } = this.#requireRunning("compare the policies with the switch's");
+    if (!program.status.connected) return ["the switch is away, and gets its policies when it is there again"];
+    return withCniErrors(() => program.compare(false, policyTables));
+  }
+
+  /** To find the rules that the switch refuses, so that others are not concerned: what is new first, then the rest. */
+  async #enforceOneByOne(running: Running, before: NodePolicies, wanted: NodePolicies): Promise<RefusedRule[]> {
+    const refused: RefusedRule[] = [];
+    let state = before;
+    const rules = new Map(wanted.rules);
+    for (const [id, rule] of wanted.rules) {
+      if (before.rules.get(id) === rule) continue;
+      const next = { rules: new Map([...state.rules, [id, rule]]), isolated: state.isolated };
+      try {
+        running.flows.want(next);
+        await pass(running);
+        state = next;
+      } catch (caught) {
+        if (!isRefusedFlowSet(caught)) throw caught;
+        refused.push({ id, reason: caught.message });
+        rules.delete(id);
+      }
+    }
+    running.flows.want({ rules, isolated: wanted.isolated });
+    await pass(running);
+    return refused;
+  }
+
+  #requireRunning(action: string): Running {
+    if (this.#running !== undefined) return this.#running;
+    throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: the switch is not set up yet`);
+  }
+}
+
+/** @throws {CniError} as `SwitchProgram.set` */
+async function pass({ program, flows }: Running): Promise<void> {
+  const changes = flows.take();
+  if (changes.size === 0) return;
+  try {
+    await program.set(changes);
+  } catch (caught) {
+    if (isRefusedFlowSet(caught)) flows.putBack(changes);
+    throw caught;
+  }
+}

@@ -1,0 +1,70 @@
+import { readFile } from "node:fs/promises";
+import { ApiClient, type ApiObject, mapIn, mapsIn, serviceAccountAccess, textIn } from "../../shared/kubernetes/mod.ts";
+import type { PoliciesConfig } from "../config/agent-config.ts";
+
+/** Where our controller is in a cluster, and what its agents know it by. */
+const namespace = "kube-system";
+const service = "pipette-controller";
+const caConfigMap = `${service}-ca`;
+
+/**
+ * Finds the controller: the one that is configured, or any that stands behind its Service. Its pods are asked themselves,
+ * so that neither kube-proxy nor our own services are needed for policies.
+ * @returns a client of the controller as it is now, for its caller to close
+ */
+export function controllerAccess(
+  { controller, serverName, token, ca }: Pick<PoliciesConfig, "controller" | "serverName" | "token" | "ca">,
+  env: Readonly<Record<string, string | undefined>>,
+): () => Promise<ApiClient> {
+  const inCluster = async <T>(ask: (api: ApiClient) => Promise<T>): Promise<T> => {
+    await using api = new ApiClient(serviceAccountAccess({}, env, "policies.controller"), { env });
+    return await ask(api);
+  };
+  return async () => {
+    const server = controller ?? (await inCluster(readyEndpoint));
+    const authorities =
+      ca === undefined && server.startsWith("https:") ? await inCluster(publishedAuthorities) : undefined;
+    const { credentials } = serviceAccountAccess({ server, ...(token === undefined ? {} : { token }) }, env, "");
+    const tls = async () => {
+      const read = authorities ?? (ca === undefined ? undefined : await readFile(ca, "utf8"));
+      return { serverName, ...(read === undefined ? {} : { ca: read }) };
+    };
+    // No proxy stands between a node and its controller.
+    return new ApiClient({ server, tls, credentials });
+  };
+}
+
+/** @throws {Error} where none is ready */
+async function readyEndpoint(api: ApiClient): Promise<string> {
+  const selector = encodeURIComponent(`kubernetes.io/service-name=${service}`);
+  const slices = await api.get({
+    path: `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices?labelSelector=${selector}`,
+    action: `list the endpoints of Service "${namespace}/${service}"`,
+  });
+  const ready = mapsIn(slices, "items").flatMap(endpointsIn);
+  // Any of several: all say the same, and each attempt may find another.
+  const [one] = ready.slice(Math.floor(Math.random() * ready.length));
+  if (one !== undefined) return one;
+  throw new Error(`Service "${namespace}/${service}" has no endpoint that is ready, wanted a controller that runs`);
+}
+
+function endpointsIn(slice: ApiObject): string[] {
+  const port = mapsIn(slice, "ports")[0]?.["port"];
+  if (typeof port !== "number") return [];
+  return mapsIn(slice, "endpoints")
+    .filter((endpoint) => mapIn(endpoint, "conditions")["ready"] !== false)
+    .flatMap(({ addresses }) => (Array.isArray(addresses) ? addresses : []))
+    .filter((address) => typeof address === "string")
+    .map((address) => `https://${address.includes(":") ? `[${address}]` : address}:${port}`);
+}
+
+/** @throws {Error} where it has published none yet */
+async function publishedAuthorities(api: ApiClient): Promise<string> {
+  const configMap = await api.get({
+    path: `/api/v1/namespaces/${namespace}/configmaps/${caConfigMap}`,
+    action: `read configmap "${namespace}/${caConfigMap}"`,
+  });
+  const read = textIn(mapIn(configMap, "data"), "ca.crt");
+  if (read !== undefined) return read;
+  throw new Error(`configmap "${namespace}/${caConfigMap}" has no "ca.crt"`);
+}

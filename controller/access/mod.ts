@@ -1,0 +1,5 @@
+/** Who asks, what the API server lets them do, and of which nodes they may know. */
+export { type Asker, type ClientTrust, clientTrusts, noTrust, trustConfigMap } from "./client-trust.ts";
+export { ClusterAccess } from "./cluster-access.ts";
+export { Refusal, statusOf } from "./refusal.ts";
+export type { Reach, User, Wish } from "./user.ts";

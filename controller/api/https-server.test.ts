@@ -1,0 +1,167 @@
+import { readFileSync } from "node:fs";
+import { connect as connectHttp2 } from "node:http2";
+import { request as requestHttps } from "node:https";
+import { connect as connectTcp } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Certificates } from "../../test/support/certificates.ts";
+import { eventually } from "../../test/support/eventually.ts";
+import { describeWith } from "../../test/support/requires.ts";
+import { scratchDir } from "../../test/support/scratch-dir.ts";
+import type { WatchOut } from "../watches/mod.ts";
+import type { Exchange } from "./exchange.ts";
+import { HttpsServer, type ServerTls } from "./https-server.ts";
+
+describeWith("the HTTPS server", ["openssl"], () => {
+  let resources: AsyncDisposableStack;
+  let certificates: Certificates;
+  let server: HttpsServer;
+  let handle: (exchange: Exchange) => void;
+  // A handshake takes time on a busy machine.
+  const patientMs = 30_000;
+  const impatientMs = 300;
+
+  const text = (file: string): string => readFileSync(certificates.file(file), "utf8");
+  const tlsOf = (name: string): ServerTls => ({
+    cert: text(`${name}.pem`),
+    key: text(`${name}.key`),
+    clientCas: [text("clients.pem")],
+  });
+
+  beforeEach(async () => {
+    resources = new AsyncDisposableStack();
+    certificates = new Certificates(resources.use(scratchDir()).path);
+    for (const name of ["ca", "clients", "strangers"]) await certificates.make(name);
+    for (const name of ["server", "renewed"]) await certificates.make(name, "ca", "127.0.0.1");
+    await certificates.make("known", "clients");
+    await certificates.make("unknown", "strangers");
+    handle = (exchange) => exchange.answer(200, "text/plain", "ok");
+    server = await listen(patientMs);
+  });
+  afterEach(() => resources.disposeAsync());
+
+  /** @param firstRequestMs how long a client may be silent first */
+  async function listen(firstRequestMs: number): Promise<HttpsServer> {
+    const place = { host: "127.0.0.1", port: 0 };
+    return resources.use(
+      await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), firstRequestMs),
+    );
+  }
+
+  /** @param as whose certificate the client shows */
+  const clientTls = (as?: string) => ({
+    ca: text("ca.pem"),
+    ...(as === undefined ? {} : { cert: text(`${as}.pem`), key: text(`${as}.key`) }),
+  });
+
+  function overHttp1(as?: string): Promise<string> {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const asked = requestHttps({ host: "127.0.0.1", port: server.port, agent: false, ...clientTls(as) }, (answer) =>
+      answer.once("data", (chunk) => resolve(String(chunk))),
+    );
+    asked.once("error", reject);
+    asked.end();
+    return promise;
+  }
+
+  async function overHttp2(as?: string): Promise<string> {
+    const session = connectHttp2(`https://127.0.0.1:${server.port}`, clientTls(as));
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    session.once("error", reject);
+    const stream = session.request({ ":path": "/" });
+    stream.once("data", (chunk) => resolve(String(chunk)));
+    stream.once("error", reject);
+    return await promise.finally(() => session.destroy());
+  }
+
+  test.each([
+    ["HTTP/1.1", overHttp1],
+    ["HTTP/2", overHttp2],
+  ])("over %s only a certificate that a known authority has signed says who a client is", async (_, ask) => {
+    handle = (exchange) =>
+      exchange.answer(200, "text/plain", exchange.certificate === undefined ? "nobody" : "somebody");
+    expect(await ask()).toBe("nobody");
+    expect(await ask("known")).toBe("somebody");
+    expect(await ask("unknown")).toBe("nobody");
+  });
+
+  test.each(["HTTP/1.1", "HTTP/2"])("a certificate is replaced while a watch over %s goes on", async (name) => {
+    let out: WatchOut | undefined;
+    handle = (exchange) => {
+      out = exchange.stream("text/plain", { drained: () => undefined, closed: () => undefined });
+      out.write(new TextEncoder().encode("first"));
+    };
+    const heard: string[] = [];
+    const take = (chunk: unknown): void => void heard.push(String(chunk));
+    if (name === "HTTP/2") {
+      const session = connectHttp2(`https://127.0.0.1:${server.port}`, clientTls());
+      resources.defer(() => session.destroy());
+      session.request({ ":path": "/" }).on("data", take);
+    } else {
+      const place = { host: "127.0.0.1", port: server.port, agent: false, ...clientTls() };
+      const asked = requestHttps(place, (answer) => answer.on("data", take));
+      resources.defer(() => void asked.destroy());
+      asked.on("error", () => undefined);
+      asked.end();
+    }
+    await eventually(() => heard.length === 1, "the first piece");
+    const shown = async (): Promise<string | undefined> => {
+      const socket = connectTls({ host: "127.0.0.1", port: server.port, ...clientTls() });
+      await new Promise((resolve) => socket.once("secureConnect", resolve));
+      const { subject } = socket.getPeerCertificate();
+      socket.destroy();
+      return String(subject.CN);
+    };
+    expect(await shown()).toBe("server");
+    server.replaceTls(tlsOf("renewed"));
+    expect(await shown()).toBe("renewed");
+    out?.write(new TextEncoder().encode("second"));
+    await eventually(() => heard.join(" ") === "first second", "the second piece");
+  });
+
+  test("who connects and asks for nothing is cut off, before a handshake and after it", async () => {
+    server = await listen(impatientMs);
+    const closed: string[] = [];
+    const tcp = connectTcp(server.port, "127.0.0.1");
+    const tls = connectTls({ host: "127.0.0.1", port: server.port, ...clientTls() });
+    for (const [name, socket] of [
+      ["tcp", tcp],
+      ["tls", tls],
+    ] as const) {
+      socket.on("error", () => undefined);
+      socket.once("close", () => closed.push(name));
+      socket.resume();
+    }
+    await eventually(() => server.connections === 2, "both connections");
+    await eventually(() => closed.length === 2 && server.connections === 0, "the end of both");
+  });
+
+  test("a connection that has asked once stays, though nothing is asked any more", async () => {
+    server = await listen(patientMs / 10);
+    const session = connectHttp2(`https://127.0.0.1:${server.port}`, clientTls());
+    resources.defer(() => session.destroy());
+    await new Promise((resolve) => session.request({ ":path": "/" }).once("data", resolve));
+    await Bun.sleep(patientMs / 10 + impatientMs);
+    expect([session.destroyed, server.connections]).toEqual([false, 1]);
+  });
+
+  test("a body ends at its bound, and another request on the connection is answered", async () => {
+    handle = (exchange) => {
+      const said = (text: string): void => exchange.answer(200, "text/plain", text);
+      exchange.body(10).then(
+        ({ length }) => said(String(length)),
+        (caught) => said(caught.message),
+      );
+    };
+    const session = connectHttp2(`https://127.0.0.1:${server.port}`, clientTls());
+    resources.defer(() => session.destroy());
+    const post = (body: string): Promise<string> => {
+      const stream = session.request({ ":path": "/", ":method": "POST" });
+      stream.end(body);
+      return new Promise((resolve) => stream.once("data", (chunk) => resolve(String(chunk))));
+    };
+    expect(await post("0123456789")).toBe("10");
+    expect(await post("0123456789a")).toBe("the body has more than 10 bytes");
+    expect(await post("012")).toBe("3");
+  });
+});

@@ -1,0 +1,128 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createHttp2Server } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { createServer as createTlsServer, type TLSSocket } from "node:tls";
+import { Exchange } from "./exchange.ts";
+
+/** In PEM. */
+export interface ServerTls {
+  readonly cert: string;
+  readonly key: string;
+  /** Those whose certificates may say who a client is. Clients without one come with a token. */
+  readonly clientCas: readonly string[];
+}
+
+/** A thousand nodes with three watches each, on connections of their own, and room for operators. */
+const maxConnections = 10_000;
+/** Until a new connection has sent a whole head of a request: whoever sends none holds a connection for nothing. */
+const usualFirstRequestMs = 15_000;
+/** Requests at a time of one connection over HTTP/2: the aggregation layer's are those of many clients. */
+const maxStreams = 250;
+const maxHeaderBytes = 64 * 1024;
+/** A peer that is gone without a word is found by the kernel's probes. */
+const keepAliveMs = 30_000;
+
+/**
+ * HTTPS for clients of Kubernetes: HTTP/2, and HTTP/1.1 for those that do not speak it. Its certificate can be replaced
+ * while connections go on. One port for both, and certificates of clients, are what neither of the runtime's own servers
+ * has at once.
+ */
+export class HttpsServer implements AsyncDisposable {
+  readonly #handle: (exchange: Exchange) => void;
+  readonly #tls: ReturnType<typeof createTlsServer>;
+  readonly #firstRequestMs: number;
+  readonly #sockets = new Set<TLSSocket>();
+
+  private constructor(tls: ServerTls, handle: (exchange: Exchange) => void, firstRequestMs: number) {
+    this.#handle = handle;
+    this.#firstRequestMs = firstRequestMs;
+    const http1 = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => {
+      const socket = request.socket as TLSSocket;
+      this.#serve(new Exchange(request, response, socket, () => socket.destroy()));
+    });
+    const settings = { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes };
+    const http2 = createHttp2Server({ settings }, (request, response) => {
+      const { stream } = request;
+      const socket = stream.session?.socket as TLSSocket | undefined;
+      // Requests of both have the same shape as far as an exchange uses it, though not for the compiler.
+      const [asked, answer] = [request as unknown as IncomingMessage, response as unknown as ServerResponse];
+      if (socket !== undefined) this.#serve(new Exchange(asked, answer, socket, () => stream.close()));
+    });
+    // The fault of one connection ends that one.
+    http1.on("clientError", (_, socket) => socket.destroy());
+    http2.on("sessionError", () => undefined);
+    const options = { ...contextOf(tls), requestCert: true, rejectUnauthorized: false, ALPNProtocols };
+    this.#tls = createTlsServer(options, (socket) => {
+      (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
+    });
+    // Before the handshake: who never begins one holds a connection as well.
+    this.#tls.on("connection", (socket) => this.#admit(socket as TLSSocket));
+    this.#tls.maxConnections = maxConnections;
+    this.#tls.on("tlsClientError", () => undefined);
+  }
+
+  /** @throws {Error} where nobody may listen there */
+  static async listen(
+    { host, port }: { readonly host: string; readonly port: number },
+    tls: ServerTls,
+    handle: (exchange: Exchange) => void,
+    firstRequestMs = usualFirstRequestMs,
+  ): Promise<HttpsServer> {
+    const server = new HttpsServer(tls, handle, firstRequestMs);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    server.#tls.once("error", reject);
+    server.#tls.listen(port, host, resolve);
+    await promise;
+    return server;
+  }
+
+  get port(): number {
+    return (this.#tls.address() as AddressInfo).port;
+  }
+
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /** For connections that come from now on. */
+  replaceTls(tls: ServerTls): void {
+    this.#tls.setSecureContext(contextOf(tls));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#tls.close(() => resolve());
+    for (const socket of this.#sockets) socket.destroy();
+    await promise;
+  }
+
+  #admit(socket: Admitted): void {
+    this.#sockets.add(socket);
+    socket.on("error", () => undefined);
+    socket.setKeepAlive(true, keepAliveMs);
+    const silent = setTimeout(() => socket.destroy(), this.#firstRequestMs);
+    socket[firstRequest] = () => clearTimeout(silent);
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      clearTimeout(silent);
+    });
+  }
+
+  #serve(exchange: Exchange): void {
+    (exchange.socket as Admitted)[firstRequest]?.();
+    this.#handle(exchange);
+  }
+}
+
+/** A property, because HTTP/2 hands out stand-ins of its sockets. */
+const firstRequest = Symbol("firstRequest");
+
+interface Admitted extends TLSSocket {
+  [firstRequest]?: () => void;
+}
+
+const ALPNProtocols = ["h2", "http/1.1"];
+
+function contextOf({ cert, key, clientCas }: ServerTls) {
+  return { cert, key, ca: [...clientCas] };
+}

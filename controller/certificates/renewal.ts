@@ -1,0 +1,77 @@
+import { createPrivateKey, type X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
+import { issueAuthority, issueServer, type Validity } from "./issue.ts";
+import { bundleOf, certificateIn, isKeyOf, type Serving } from "./serving.ts";
+
+/** What is kept of certificates that are made here, in PEM. */
+export interface Kept extends Serving {
+  /** Of the newest authority, which is the first of `ca`. */
+  readonly caKey: string;
+}
+
+const dayMs = 24 * 60 * 60_000;
+const serverDays = 180;
+/** Longer than the server's by so much that it is renewed while all servers' certificates of the old one still hold. */
+const authorityDays = 6 * serverDays;
+/** Clocks of clients may be behind. */
+const earlierMs = 60 * 60_000;
+/** Clients hear of a new authority in seconds; those that do not for a day are away. */
+const publishedMs = dayMs;
+
+const authorityName = "pipette-controller-ca";
+
+/**
+ * The same where all is well; else with what was due made anew. An authority is renewed long before it ends, and is
+ * published beside the old one before a server shows a certificate of it.
+ */
+export function renewed(kept: Kept | undefined, names: readonly string[], now: Date): Kept {
+  const authority = withAuthority(kept, now);
+  const known = bundleOf(authority.ca);
+  const newest = known[0]?.certificate;
+  const isDue = isServerDue(
+    authority,
+    known.map(({ certificate }) => certificate),
+    names,
+    now,
+  );
+  if (!isDue || newest === undefined) return authority;
+  const key = createPrivateKey(authority.caKey);
+  const issued = issueServer(names, { name: authorityName, key }, validFor(serverDays, now));
+  return { ...authority, ...issued };
+}
+
+function withAuthority(kept: Kept | undefined, now: Date): Kept {
+  const known = bundleOf(kept?.ca ?? "").filter(({ certificate }) => certificate.validToDate > now);
+  const [newest] = known;
+  const isUsable = kept !== undefined && newest !== undefined && isKeyOf(kept.caKey, newest.certificate);
+  if (isUsable && msLeft(newest.certificate, now) > 2 * serverDays * dayMs) return kept;
+  const made = issueAuthority(authorityName, validFor(authorityDays, now));
+  const ca = [made.cert, ...known.map(({ text }) => text)].join("");
+  return { cert: kept?.cert ?? "", key: kept?.key ?? "", ca, caKey: made.key };
+}
+
+function isServerDue(
+  { cert, key }: Kept,
+  known: readonly X509Certificate[],
+  names: readonly string[],
+  now: Date,
+): boolean {
+  const server = certificateIn(cert);
+  if (server === undefined || !isKeyOf(key, server)) return true;
+  const isOurs = known.some((ca) => server.checkIssued(ca) && server.verify(ca.publicKey));
+  if (!isOurs || !names.every((name) => isFor(server, name))) return true;
+  const [newest] = known;
+  const isPublished = newest !== undefined && now.getTime() - newest.validFromDate.getTime() - earlierMs >= publishedMs;
+  const left = msLeft(server, now);
+  return left < (serverDays * dayMs) / 6 || (isPublished && left < (serverDays * dayMs) / 3);
+}
+
+const isFor = (certificate: X509Certificate, name: string): boolean =>
+  (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
+
+const msLeft = (certificate: X509Certificate, now: Date): number => certificate.validToDate.getTime() - now.getTime();
+
+const validFor = (days: number, now: Date): Validity => ({
+  from: new Date(now.getTime() - earlierMs),
+  until: new Date(now.getTime() + days * dayMs),
+});

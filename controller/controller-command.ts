@@ -1,0 +1,91 @@
+import { kubeconfigAccess, serviceAccountAccess } from "../shared/kubernetes/mod.ts";
+import { createLogger, logLevels } from "../shared/log.ts";
+import { defineCommand } from "../shared/terminal/command.ts";
+import { exitStatus } from "../shared/terminal/exit-status.ts";
+import type { ControllerOptions } from "./controller.ts";
+
+/** The port of Antrea's controller, which its agents and firewalls know. */
+const defaultPort = 10_349;
+const defaultNamespace = "kube-system";
+const ownName = "pipette-controller";
+
+const listenRule = {
+  wrong: (text: string) => (listenOf(text) === undefined ? "none" : undefined),
+  wanted: "ADDRESS:PORT or [ADDRESS]:PORT",
+};
+
+export const controllerCommand = defineCommand({
+  action: "run the controller",
+  about: `Computes the cluster's network policies and serves each node's agent its part of them over HTTPS, until SIGTERM or
+SIGINT, with its log as JSON lines on stderr. Any number of them may run at once: all come to the same.`,
+  options: {
+    listen: { value: "ADDRESS:PORT", rule: listenRule, help: `where it serves (default [::]:${defaultPort})` },
+    kubeconfig: {
+      value: "FILE",
+      of: "file",
+      help: "the API server and who we are there (default: the pod's own account)",
+    },
+    certificates: {
+      value: "DIR",
+      of: "file",
+      help: "tls.crt, tls.key and ca.crt to serve with; without it they are made, and kept in a Secret",
+    },
+    namespace: { value: "NAME", help: `where its Service, Secret and ConfigMap are (default ${defaultNamespace})` },
+    name: {
+      value: "NAME",
+      help: "a DNS name or an address under which clients reach it, besides its Service's",
+      repeats: true,
+    },
+    "as-antrea": { help: "also found as Antrea's controller is: Service antrea, ConfigMap antrea-ca" },
+    "data-dir": {
+      value: "DIR",
+      of: "file",
+      help: "keeps there what it knows, so that it serves at once when it starts anew, marked as old",
+    },
+    "log-level": { value: "LEVEL", of: logLevels, help: "least level of what is logged (default info)" },
+  },
+  exits: { 0: "stopped as asked" },
+  run: async ({ options }, io) => {
+    const { kubeconfig: file, namespace = defaultNamespace, name: names = [] } = options;
+    const cluster =
+      file === undefined
+        ? serviceAccountAccess({}, io.env, "--kubeconfig")
+        : await kubeconfigAccess({ env: io.env, file });
+    const services = [ownName, ...(options["as-antrea"] ? ["antrea"] : [])];
+    const certificates: ControllerOptions["certificates"] =
+      options.certificates === undefined
+        ? {
+            t: "kept",
+            secret: `${ownName}-tls`,
+            names: [...services.flatMap((service) => [`${service}.${namespace}.svc`, service]), "localhost", ...names],
+          }
+        : { t: "given", directory: options.certificates };
+    const publishedIn = {
+      namespace,
+      configMaps: services.map((service) => `${service}-ca`),
+      apiServices: ["v1beta2.controlplane.antrea.io", "v1.controlplane.pipette.io"],
+    };
+    const listen = listenOf(options.listen ?? `[::]:${defaultPort}`);
+    if (listen === undefined) return exitStatus.wrongArguments;
+    const { openSystem } = await import("../shared/server/open-system.ts");
+    const { runDaemon } = await import("../shared/server/daemon.ts");
+    const { Controller } = await import("./controller.ts");
+    const level = logLevels.find((each) => each === options["log-level"]) ?? "info";
+    const logger = createLogger(level, (line) => io.stderr(`${line}\n`));
+    const context = { who: "the controller", logger, system: await openSystem(), env: io.env };
+    return runDaemon(context, () =>
+      Controller.start(
+        { cluster, env: io.env, listen, certificates, publishedIn },
+        logger,
+        new AbortController().signal,
+      ),
+    );
+  },
+});
+
+function listenOf(text: string): { readonly host: string; readonly port: number } | undefined {
+  const [, bracketed, plain, digits = ""] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  return host === undefined || port > 65_535 ? undefined : { host, port };
+}

@@ -1,0 +1,93 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { bookmark, frameOf, type Told } from "./policy-events.ts";
+
+const streamPath = "/apis/controlplane.pipette.io/v1/nodepolicies";
+const antreaPath = "/apis/controlplane.antrea.io/v1beta2/";
+const antreaKinds: Readonly<Record<string, string>> = {
+  networkpolicies: "NetworkPolicy",
+  appliedtogroups: "AppliedToGroup",
+  addressgroups: "AddressGroup",
+};
+
+/** For unit tests: a controller that tells watches what it is told to. */
+export class PolicyControllerDouble implements AsyncDisposable {
+  readonly #server = createServer((request, response) => {
+    if (request.method === "POST") void this.#take(request, response);
+    else this.#answer(request.url ?? "", response);
+  });
+  readonly #listening = new Promise<void>((resolve) => void this.#server.listen(0, "127.0.0.1", resolve));
+  readonly #watches = new Map<ServerResponse, string | undefined>();
+  /** What a watch hears first, before the bookmark. */
+  state: readonly Told[] = [];
+  annotations: Readonly<Record<string, string>> = {};
+  /** A controller of Antrea's has three watches without order, and does not tell of computed pods. */
+  isAntreas = false;
+  /** Answers every request, as long as it is there. */
+  refusal: number | undefined;
+  /** Ends the initial set where it is `false`: nothing comes afterwards. */
+  isComplete = true;
+  readonly asked: string[] = [];
+  /** What nodes have reported, by the path, with the newest report last. */
+  readonly reports: { readonly path: string; readonly body: Record<string, unknown> }[] = [];
+
+  static async start(): Promise<PolicyControllerDouble> {
+    const controller = new PolicyControllerDouble();
+    await controller.#listening;
+    return controller;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  get watches(): number {
+    return this.#watches.size;
+  }
+
+  /** To the watches that it concerns. */
+  tell(...told: readonly Told[]): void {
+    for (const each of told) this.send(frameOf(each), each.kind);
+  }
+
+  /** Bytes as they are. @param kind absent: to all */
+  send(bytes: Uint8Array, kind?: string): void {
+    for (const [watch, of] of this.#watches)
+      if (of === undefined || kind === undefined || kind.startsWith(of)) watch.write(bytes);
+  }
+
+  endWatches(): void {
+    for (const watch of this.#watches.keys()) watch.end();
+    this.#watches.clear();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.endWatches();
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => void this.#server.close(() => resolve()));
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = JSON.parse(await text(request)) as Record<string, unknown>;
+    this.reports.push({ path: (request.url ?? "").slice(antreaPath.length), body });
+    response.writeHead(201, { "content-type": "application/json" }).end("{}");
+  }
+
+  #answer(url: string, response: ServerResponse): void {
+    this.asked.push(url);
+    const { pathname } = new URL(url, "http://any");
+    const kind = pathname.startsWith(antreaPath) ? antreaKinds[pathname.slice(antreaPath.length)] : undefined;
+    const status = this.refusal ?? ((this.isAntreas ? kind !== undefined : pathname === streamPath) ? 200 : 404);
+    response.writeHead(status, { "content-type": "application/vnd.kubernetes.protobuf;stream=watch" });
+    if (status !== 200) {
+      response.end();
+      return;
+    }
+    response.flushHeaders();
+    this.#watches.set(response, kind);
+    response.on("close", () => this.#watches.delete(response));
+    for (const told of this.state) if (kind === undefined || told.kind === kind) response.write(frameOf(told));
+    if (this.isComplete) response.write(frameOf(bookmark(this.annotations)));
+  }
+}

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { NodePolicies, PodRule } from "../../agent/datapath/policies.ts";
+import { ownerKey } from "../../shared/cni/owner-key.ts";
+import type { Owner } from "../../shared/cni/types.ts";
+import { formatIp, parseIp } from "../../shared/net/ip.ts";
+import { type Endpoint, evaluate, isSubject, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
+import { clusterOf, nodePolicies, type World } from "../policies/node-policies.ts";
+import { type DrawnCluster, drawCluster, drawQuestion, RandomObjects } from "../policies/random-cluster.ts";
+import { random } from "../support/random.ts";
+import { describeWith } from "../support/requires.ts";
+import { seed } from "../support/seed.ts";
+import { PolicyBridge, type TracedPacket } from "./policy-bridge.ts";
+
+const ownerOf = ({ namespace, name }: Pod): Owner => ({
+  network: "pods",
+  sandboxId: `${namespace}-${name}`,
+  ifname: "eth0",
+});
+
+/** Some go, and others have rules that say something else, by the same names. */
+function otherPolicies({ policies }: DrawnCluster, objects: RandomObjects): DrawnCluster["policies"] {
+  return policies.flatMap((policy) => {
+    if (objects.chance(15)) return [];
+    if (objects.chance(50)) return [policy];
+    const { spec } = objects.policy(0, policy.metadata.namespace);
+    return [
+      { ...policy, spec: { ...spec, podSelector: policy.spec.podSelector, policyTypes: policy.spec.policyTypes } },
+    ];
+  });
+}
+
+/** Everything on one node. */
+const worldOf = (cluster: DrawnCluster, pods: readonly Pod[]): World => ({
+  pods,
+  policies: cluster.policies.flatMap((plain) => readPolicy({ ...plain }) ?? []),
+  namespaces: cluster.namespaces,
+});
+
+describeWith("random policies on a real switch", ["root", "openvswitch"], () => {
+  let bridge: PolicyBridge;
+  beforeAll(async () => {
+    bridge = await PolicyBridge.start(12);
+    await bridge.startAgent();
+  });
+  afterAll(() => bridge?.[Symbol.asyncDispose]());
+
+  /** A packet that policies have something to say about, and what they say. */
+  function draw(cluster: DrawnCluster, pods: ReadonlyMap<unknown, Pod>, next: (bound: number) => number) {
+    for (;;) {
+      const { source, destination, traffic } = drawQuestion(cluster, next);
+      const [from, to] = [source, destination].map((end): Endpoint | undefined => {
+        const [ip, pod] = [parseIp(end.ip)!, end.pod && pods.get(end.pod)];
+        if (pod === undefined) return { t: "outside", ip };
+        return isSubject(pod) ? { t: "pod", pod, ip } : undefined;
+      });
+      if (from?.ip === undefined || to?.ip === undefined || from.ip.family !== to.ip.family) continue;
+      if (formatIp(from.ip) === formatIp(to.ip) || (from.t === "outside" && to.t === "outside")) continue;
+      const packet: TracedPacket = {
+        from: from.t === "pod" ? ownerOf(from.pod) : undefined,
+        source: from.ip,
+        destination: to.ip,
+        ...traffic,
+      };
+      const question = { source: from, destination: to, traffic };
+      return { packet, question, expectedIn: (world: World) => evaluate(clusterOf(world), question).allowed };
+    }
+  }
+
+  test("packets pass as the evaluator says, before and after each change, and open connections too", async () => {
+    const tally = { passed: 0, stopped: 0, kept: 0, cut: 0 };
+    for (let drawn = 0; drawn < 45; drawn++) {
+      const next = random(seed * 1_000_003 + drawn);
+      const cluster = drawCluster(next);
+      const pods = new Map(
+        cluster.pods.map((plain) => [plain, readPod({ ...plain, spec: { ...plain.spec, nodeName: "n0" } })!]),
+      );
+      const here = [...pods.values()].filter((pod) => isSubject(pod) && pod.ips.length > 0);
+      await bridge.connect(here.map((pod) => [ownerOf(pod), pod.ips]));
+      const before = worldOf(cluster, [...pods.values()]);
+      const objects = new RandomObjects(next);
+      const changed = { ...cluster, policies: drawn % 3 === 0 ? cluster.policies : otherPolicies(cluster, objects) };
+      // Most of the time few pods move, so that sets lose members while the pods that rules are for stay.
+      const moving = [10, 0, 40][drawn % 3] ?? 0;
+      const moved = [...pods.values()].map((pod) =>
+        objects.chance(moving) ? { ...pod, labels: objects.labels() } : pod,
+      );
+      const after = worldOf(changed, moved);
+      const relabelled = new Map([...pods.values()].map((pod, i) => [pod, moved[i] ?? pod]));
+      await put(nodePolicies(before, ownerOf));
+      const asked = Array.from({ length: 50 }, () => draw(cluster, pods, next));
+      const labels: (string | undefined)[] = [];
+      for (const { packet, expectedIn } of asked) {
+        const { passes, label, text } = await bridge.trace(packet);
+        expect(passes, `${drawn} ${JSON.stringify(packet, bigints)}\n${text}`).toBe(expectedIn(before));
+        tally[passes ? "passed" : "stopped"]++;
+        labels.push(passes ? label : undefined);
+      }
+      await put(nodePolicies(after, ownerOf));
+      for (const [i, { packet, question }] of asked.entries()) {
+        const end = (of: Endpoint): Endpoint =>
+          of.t === "pod" ? { ...of, pod: relabelled.get(of.pod) ?? of.pod } : of;
+        const expected = evaluate(clusterOf(after), {
+          ...question,
+          source: end(question.source),
+          destination: end(question.destination),
+        }).allowed;
+        const first = await bridge.trace(packet);
+        expect(first.passes, `${drawn} ${JSON.stringify(packet, bigints)}\n${first.text}`).toBe(expected);
+        const label = labels[i];
+        if (label === undefined) continue;
+        const further = await bridge.trace({ ...packet, state: "trk,est", label });
+        expect(further.passes, `${drawn} open ${JSON.stringify(packet, bigints)}\n${further.text}`).toBe(expected);
+        tally[further.passes ? "kept" : "cut"]++;
+      }
+    }
+    for (const count of Object.values(tally)) expect(count).toBeGreaterThan(50);
+  }, 120_000);
+
+  test("a pod that more rules select than one flow of the switch has room for", async () => {
+    const owner: Owner = { network: "pods", sandboxId: "busy", ifname: "eth0" };
+    const policy = { namespace: "n", name: "p", uid: "u" };
+    const client = (i: number): string => `198.18.${i >> 8}.${i & 255}`;
+    const rule = (i: number): PodRule => ({
+      id: `rule-${i}`,
+      policy,
+      direction: "ingress",
+      targets: [owner],
+      peers: { sets: [{ name: `client-${i}`, ips: [parseIp(client(i))!] }], blocks: [] },
+      ports: [{ protocol: "TCP", first: 443 }],
+    });
+    const rules = new Map(Array.from({ length: 8_500 }, (_, i) => [`rule-${i}`, rule(i)]));
+    const isolated = new Map([[ownerKey(owner), { owner, directions: ["ingress"] as const, by: [policy] }]]);
+    await bridge.connect([[owner, [parseIp("10.0.0.9")!]]]);
+    const passes = async (i: number): Promise<boolean> => {
+      const [source, destination] = [parseIp(client(i))!, parseIp("10.0.0.9")!];
+      return (await bridge.trace({ from: undefined, source, destination, protocol: "TCP", port: 443 })).passes;
+    };
+    await put({ rules, isolated });
+    expect(await Promise.all([0, 3_999, 4_000, 8_499, 8_500].map(passes))).toEqual([true, true, true, true, false]);
+    rules.delete("rule-4000");
+    await put({ rules: new Map(rules), isolated });
+    expect(await Promise.all([3_999, 4_000, 4_001].map(passes))).toEqual([true, false, true]);
+  }, 60_000);
+
+  /** In one bundle, so that there is nothing in between. */
+  async function put(wanted: NodePolicies): Promise<void> {
+    const bundles = bridge.bundles;
+    expect(await bridge.policies.enforce(wanted)).toEqual([]);
+    expect(bridge.bundles - bundles).toBeLessThanOrEqual(1);
+    expect(await bridge.policies.differences()).toEqual([]);
+  }
+});
+
+const bigints = (_: string, value: unknown): unknown => (typeof value === "bigint" ? value.toString(16) : value);
