@@ -76,6 +76,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/cluster/cli/commands.ts")).tenantsCommands,
     },
     {
+      name: "policy",
+      summary: "network policies: who may reach whom and why, and what a change would do",
+      load: async () => (await import("./agent/commands/policy/policy-commands.ts")).policyCommands,
+    },
+    {
       name: "install",
       summary: "put Pipette on this node, or upgrade it",
       load: async () => (await import("./agent/commands/install/mod.ts")).installCommand,

@@ -67,19 +67,22 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     };
     const listen = listenOf(options.listen ?? `[::]:${defaultPort}`);
     if (listen === undefined) return exitStatus.wrongArguments;
+    const dataDir = options["data-dir"];
+    const asked: ControllerOptions = {
+      ...{ cluster, env: io.env, listen, certificates, publishedIn },
+      ...(dataDir === undefined ? {} : { dataDir }),
+    };
     const { openSystem } = await import("../shared/server/open-system.ts");
     const { runDaemon } = await import("../shared/server/daemon.ts");
     const { Controller } = await import("./controller.ts");
     const level = logLevels.find((each) => each === options["log-level"]) ?? "info";
     const logger = createLogger(level, (line) => io.stderr(`${line}\n`));
     const context = { who: "the controller", logger, system: await openSystem(), env: io.env };
-    return runDaemon(context, () =>
-      Controller.start(
-        { cluster, env: io.env, listen, certificates, publishedIn },
-        logger,
-        new AbortController().signal,
-      ),
-    );
+    // Where the API server does not answer, starting goes on until it is asked to stop.
+    const stopping = new AbortController();
+    for (const signal of ["SIGTERM", "SIGINT"])
+      process.once(signal, () => stopping.abort(new Error(`${signal} came before there was anything to serve with`)));
+    return runDaemon(context, () => Controller.start(asked, logger, stopping.signal));
   },
 });
 

@@ -1,3 +1,4 @@
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ReconcileLoop } from "../shared/async/reconcile-loop.ts";
 import type { Logger } from "../shared/log.ts";
@@ -51,6 +52,7 @@ export class KeptInputs implements AsyncDisposable {
       if (!this.#isChanged) return;
       this.#isChanged = false;
       try {
+        await mkdir(dataDir, { recursive: true, mode: 0o700 });
         await writeSnapshot(pathIn(dataDir), inputs());
       } catch (caught) {
         this.#isChanged = true;

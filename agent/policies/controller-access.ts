@@ -1,5 +1,13 @@
 import { readFile } from "node:fs/promises";
-import { ApiClient, type ApiObject, mapIn, mapsIn, serviceAccountAccess, textIn } from "../../shared/kubernetes/mod.ts";
+import {
+  ApiClient,
+  type ApiObject,
+  mapIn,
+  mapsIn,
+  type ServiceAccountOptions,
+  serviceAccountAccess,
+  textIn,
+} from "../../shared/kubernetes/mod.ts";
 import type { PoliciesConfig } from "../config/agent-config.ts";
 
 /** Where our controller is in a cluster, and what its agents know it by. */
@@ -10,21 +18,27 @@ const caConfigMap = `${service}-ca`;
 /**
  * Finds the controller: the one that is configured, or any that stands behind its Service. Its pods are asked themselves,
  * so that neither kube-proxy nor our own services are needed for policies.
+ * @param account files of the account that asks the API server; absent: a pod's own
  * @returns a client of the controller as it is now, for its caller to close
  */
 export function controllerAccess(
   { controller, serverName, token, ca }: Pick<PoliciesConfig, "controller" | "serverName" | "token" | "ca">,
   env: Readonly<Record<string, string | undefined>>,
+  account: Pick<ServiceAccountOptions, "token" | "ca"> = {},
 ): () => Promise<ApiClient> {
   const inCluster = async <T>(ask: (api: ApiClient) => Promise<T>): Promise<T> => {
-    await using api = new ApiClient(serviceAccountAccess({}, env, "policies.controller"), { env });
+    await using api = new ApiClient(serviceAccountAccess(account, env, "policies.controller"), { env });
     return await ask(api);
   };
   return async () => {
     const server = controller ?? (await inCluster(readyEndpoint));
     const authorities =
       ca === undefined && server.startsWith("https:") ? await inCluster(publishedAuthorities) : undefined;
-    const { credentials } = serviceAccountAccess({ server, ...(token === undefined ? {} : { token }) }, env, "");
+    const { credentials } = serviceAccountAccess(
+      { ...account, server, ...(token === undefined ? {} : { token }) },
+      env,
+      "",
+    );
     const tls = async () => {
       const read = authorities ?? (ca === undefined ? undefined : await readFile(ca, "utf8"));
       return { serverName, ...(read === undefined ? {} : { ca: read }) };

@@ -20,6 +20,8 @@ export interface Follower {
 export interface WatchTimes {
   /** Until the headers of a watch have come. */
   readonly answerMs: number;
+  /** The longest silence before all that there is has been said. */
+  readonly silenceMs: number;
   /** How long a watch lasts at most: then it starts over, which mends what may have been missed. */
   readonly watchMs: number;
   /** Between attempts: doubles from the first to the longest. */
@@ -29,6 +31,7 @@ export interface WatchTimes {
 
 export const usualWatchTimes: WatchTimes = {
   answerMs: 10_000,
+  silenceMs: 30_000,
   // As long as Antrea's last at most. A peer that is dead is noticed by HTTP/2 within a minute.
   watchMs: 2 * 3600_000,
   retryFirstMs: 200,
@@ -155,7 +158,7 @@ export class ControllerWatch implements AsyncDisposable {
     const { node, follower } = this.#options;
     const action = `follow the policies of node "${node}"`;
     const reader = new WatchReader(action, listener);
-    const { answerMs, watchMs } = this.#times;
+    const { answerMs, silenceMs, watchMs } = this.#times;
     using patience = new Patience();
     const timeoutSeconds = Math.ceil((watchMs * (1 + Math.random())) / 2000);
     const query = new URLSearchParams({
@@ -166,11 +169,16 @@ export class ControllerWatch implements AsyncDisposable {
     const path = `/apis/${resource}?${query}`;
     const accept = "application/vnd.kubernetes.protobuf";
     const { body } = await client.stream({ path, action, accept, signal }, patience, answerMs);
-    follower.heard();
-    patience.last(timeoutSeconds * 1000 + overtimeMs, "did not end a watch in time");
+    const wait = (): void =>
+      reader.isComplete
+        ? patience.last(timeoutSeconds * 1000 + overtimeMs, "did not end a watch in time")
+        : patience.last(silenceMs, `did not say all that there is, and nothing for ${silenceMs} ms`);
+    wait();
     for await (const chunk of body) {
-      follower.heard();
+      const wasComplete = reader.isComplete;
       reader.push(chunk);
+      follower.heard();
+      if (!wasComplete) wait();
     }
   }
 }

@@ -70,6 +70,8 @@ describe("what a node enforces", () => {
     expect(successor.closed).toEqual(["in a", "in old", "out old"]);
     // Older runtimes do not say the uid.
     expect(new Node([...both], { a: pod("a", "") }).closed).toEqual([]);
+    // The kubelet's own uid of a static pod, which the API server's object does not have.
+    expect(new Node([...both], { a: pod("a", "0123456789abcdef0123456789abcdef") }).closed).toEqual([]);
   });
 
   test("isolates also where the peers have not come, and lets nobody else in then", () => {

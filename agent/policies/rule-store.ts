@@ -162,8 +162,7 @@ export class RuleStore {
     if (typeof pod === "string") return pod === "none";
     if (this.#tellsPods !== true) return this.#tellsPods === false && this.#assumed.has(ownerKey(owner));
     const uid = this.#set.computed.get(podKey(pod));
-    // Old runtimes do not say the uid.
-    return uid !== undefined && (pod.uid === "" || uid === pod.uid);
+    return uid !== undefined && (uid === pod.uid || !isOfApi(pod.uid));
   }
 
   #groupsByPod(): Map<string, PodGroup[]> {
@@ -185,6 +184,12 @@ export class RuleStore {
     for (const { pod } of this.#attachments.values()) this.#touch(pod);
   }
 }
+
+/**
+ * Whether the API server gave the pod its uid. Old runtimes do not say it, and a static pod has a digest of its kubelet's
+ * for one: the API server's object of the same name has another.
+ */
+const isOfApi = (uid: string): boolean => uid !== "" && !/^[0-9a-f]{32}$/.test(uid);
 
 const isSameIsolation = (a: Isolation, b: Isolation): boolean =>
   a.directions.length === b.directions.length &&

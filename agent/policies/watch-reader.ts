@@ -48,6 +48,11 @@ export class WatchReader {
     }
   }
 
+  /** Whether all that there is has been said. */
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
   /** Whether the bytes so far are whole events, the initial set among them. */
   get isWhole(): boolean {
     return this.#isComplete && this.#frames.isWhole;

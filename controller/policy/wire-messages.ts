@@ -1,5 +1,6 @@
-import { bitsOf, type Cidr, type Ip } from "../../shared/net/ip.ts";
+import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { BlockPeer, Pod, Port } from "../../shared/policy/mod.ts";
+import { ipBytes } from "../../shared/proto/control-plane-addresses.ts";
 import type {
   ComputedPod,
   GroupMember,
@@ -86,16 +87,6 @@ const netMessage = ({ ip, prefix }: Cidr): { ip: Uint8Array; prefixLength: numbe
   ip: ipBytes(ip),
   prefixLength: prefix,
 });
-
-/** 16 bytes as Go has them, IPv4 addresses as IPv4-mapped ones: members are compared by them. */
-function ipBytes({ family, value }: Ip): Uint8Array {
-  const bytes = new Uint8Array(bitsOf(6) / 8);
-  const mapped = family === 4 ? (0xffffn << BigInt(bitsOf(4))) | value : value;
-  const view = new DataView(bytes.buffer);
-  view.setBigUint64(0, mapped >> 64n);
-  view.setBigUint64(8, BigInt.asUintN(64, mapped));
-  return bytes;
-}
 
 const memberOf = ({ namespace, name, ports }: Pod, ips: readonly Ip[]): GroupMember => ({
   pod: { namespace, name },

@@ -15,5 +15,5 @@ export { listPages } from "./list-pages.ts";
 export { decodeEnvelope, type FieldTable, objectMeta } from "./protobuf.ts";
 export { type ApiObject, listIn, mapIn, mapsIn, type Resource, textIn } from "./resource.ts";
 export { type Change, objectKey } from "./store.ts";
-export { Patience } from "./transport.ts";
+export { type ApiRequest, Patience } from "./transport.ts";
 export { FrameCutter } from "./watch-frames.ts";

@@ -1,6 +1,14 @@
 import type { Ip } from "../net/ip.ts";
 import { type Labels, selects, selectsAll } from "./label-selector.ts";
-import { type Direction, isInBlock, type NetworkPolicy, type Peer, type Port, type Rule } from "./network-policy.ts";
+import {
+  type Direction,
+  isInBlock,
+  type NetworkPolicy,
+  type Peer,
+  type PodPeer,
+  type Port,
+  type Rule,
+} from "./network-policy.ts";
 import { isSubject, type Pod } from "./pod.ts";
 
 /**
@@ -67,7 +75,8 @@ export function evaluate(cluster: Cluster, question: Question): Verdict {
   return { allowed: egress.t !== "denied" && ingress.t !== "denied", egress, ingress };
 }
 
-function judge(cluster: Cluster, direction: Direction, question: Question): Side {
+/** What one end says, whatever the other does. */
+export function judge(cluster: Cluster, direction: Direction, question: Question): Side {
   const subject = podAt(direction === "egress" ? question.source : question.destination);
   if (subject === undefined) return { t: "exempt", because: "no subject" };
   const exempt = exemptionOf(direction, subject, question);
@@ -85,6 +94,26 @@ function judge(cluster: Cluster, direction: Direction, question: Question): Side
   }
   if (isolatedBy.length === 0) return { t: "open" };
   return by.length > 0 ? { t: "allowed", isolatedBy, by } : { t: "denied", isolatedBy };
+}
+
+/** A rule that does not allow the traffic, though one of its two halves matches. */
+export interface NearMatch extends Match {
+  readonly lacks: "peer" | "port";
+}
+
+/** Rules of the policies that isolate a pod which would allow the traffic but for its port, or but for who is there. */
+export function nearMatches(cluster: Cluster, direction: Direction, question: Question): readonly NearMatch[] {
+  const side = judge(cluster, direction, question);
+  if (side.t !== "denied") return [];
+  return side.isolatedBy.flatMap((policy) =>
+    (policy[direction] ?? []).flatMap((rule, index): NearMatch[] => {
+      const { peers, ports } = rule;
+      const atAnyPort = matchOf(cluster, policy, direction, peers === undefined ? {} : { peers }, question);
+      if (atAnyPort !== undefined) return [{ policy, rule: index, ...atAnyPort, lacks: "port" }];
+      const ofAnybody = matchOf(cluster, policy, direction, ports === undefined ? {} : { ports }, question);
+      return ofAnybody === undefined ? [] : [{ policy, rule: index, ...ofAnybody, lacks: "peer" }];
+    }),
+  );
 }
 
 /** The pod that policies know at this end. */
@@ -141,7 +170,12 @@ function matchOf(
 function covers(cluster: Cluster, namespace: string, peer: Peer, other: Endpoint): boolean {
   if (peer.t === "block") return other.ip !== undefined && isInBlock(peer, other.ip);
   const pod = podAt(other);
-  if (pod === undefined || pod.ips.length === 0) return false;
+  return pod !== undefined && isAmong(cluster, namespace, peer, pod);
+}
+
+/** Whether the peer of a policy in this namespace has the pod among its own. */
+export function isAmong(cluster: Cluster, namespace: string, peer: PodPeer, pod: Pod): boolean {
+  if (!isSubject(pod) || pod.ips.length === 0) return false;
   if (peer.pods !== undefined && !selects(peer.pods, pod.labels)) return false;
   if (peer.namespaces === undefined) return pod.namespace === namespace;
   const labels = cluster.namespaceLabels(pod.namespace);

@@ -15,6 +15,8 @@ export const whereOptions = ["--data-dir", "--conf"] as const;
 export interface OptionSpec {
   /** The placeholder of its value in the help, such as `FILE`; absent: it is a switch. */
   readonly value?: string;
+  /** One letter, which may be written for its name: `n` for `-n`. */
+  readonly short?: string;
   readonly help: string;
   /** What a value can be: completion offers it, and a value outside a list is refused. */
   readonly of?: "file" | "directory" | readonly string[] | Asked;

@@ -28,7 +28,8 @@ function commandHelp(path: string, command: Command): string {
   return `Usage: ${path}${needed} [OPTIONS]${behind}\n\n${about}\n\n${columns(rows)}\nExit status:\n${columns(statuses)}`;
 }
 
-const written = (name: string, { value }: OptionSpec): string => `--${name}${value === undefined ? "" : ` ${value}`}`;
+const written = (name: string, { value, short }: OptionSpec): string =>
+  `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
 
 function helpText({ help, of, repeats }: OptionSpec): string {
   const choice = isList(of) ? `: ${orList(of)}` : "";

@@ -11,7 +11,13 @@ export type ParsedLine =
 /** Parses what follows a command's name. Anything that the table does not have is refused. */
 export function parseLine(command: Command, args: readonly string[]): ParsedLine {
   const known = Object.entries(command.options);
-  const types = known.map(([name, { value }]) => [name, { type: value === undefined ? "boolean" : "string" }] as const);
+  const types = known.map(
+    ([name, { value, short }]) =>
+      [
+        name,
+        { type: value === undefined ? "boolean" : "string", ...(short === undefined ? {} : { short }) } as const,
+      ] as const,
+  );
   const { tokens } = parseArgs({
     args: [...args],
     options: { ...Object.fromEntries(types), help: { type: "boolean", short: "h" } },
@@ -26,8 +32,8 @@ export function parseLine(command: Command, args: readonly string[]): ParsedLine
   for (const token of tokens) {
     if (token.kind === "positional") operands.push(token.value);
     if (token.kind !== "option") continue;
-    const isKnown = token.rawName.startsWith("--") && Object.hasOwn(command.options, token.name);
-    const spec = isKnown ? command.options[token.name] : undefined;
+    const named = Object.hasOwn(command.options, token.name) ? command.options[token.name] : undefined;
+    const spec = token.rawName.startsWith("--") || named?.short !== undefined ? named : undefined;
     const problem = wrongOption(command, token, spec);
     if (problem !== undefined) return { t: "wrong", problem };
     const before = values.get(token.name);

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { describeWith } from "../support/requires.ts";
 import { measurePolicies, policyTable } from "./policies/measure-policies.ts";
+import { measureWatches, watchTable } from "./policies/measure-watches.ts";
 import {
   acrossNamespaces,
   largeNamespaces,
@@ -7,6 +9,15 @@ import {
   policyPerPod,
   smallNamespaces,
 } from "./policies/workloads.ts";
+
+describeWith("the benchmark of the watches in miniature", ["linux", "openssl"], () => {
+  test("every node hears of every change, and no mark of a pod is lost", async () => {
+    const figures = await measureWatches(4, 3, 0.1, 200);
+    expect(figures).toMatchObject({ nodes: 4, podEventsPerSecond: 200 });
+    expect(Math.min(figures.lastNodeMs.p50, figures.peakBytes)).toBeGreaterThan(0);
+    expect(watchTable(figures).split("\n")).toHaveLength(3);
+  });
+});
 
 describe("the benchmark of the computation of policies in miniature", () => {
   test("every cluster comes to its policies and groups", () => {

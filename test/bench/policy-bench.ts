@@ -1,4 +1,5 @@
 import { measurePolicies, type PolicyFigures, policyTable } from "./policies/measure-policies.ts";
+import { measureWatches, watchTable } from "./policies/measure-watches.ts";
 import {
   acrossNamespaces,
   largeNamespaces,
@@ -9,7 +10,7 @@ import {
 
 /**
  * `npm run bench:policy`: what the controller's computation takes for large clusters, each in a process of its own, which
- * this program starts with the number of the cluster.
+ * this program starts with the number of the cluster; and how soon a thousand nodes hear of a change.
  */
 const workloads = [
   smallNamespaces(25_000),
@@ -29,4 +30,5 @@ for (const i of workloads.keys()) {
   const child = Bun.spawn([process.execPath, import.meta.path, String(i)], { stdout: "pipe", stderr: "inherit" });
   figures.push(JSON.parse(await new Response(child.stdout).text()) as PolicyFigures);
 }
-console.log(policyTable(figures));
+console.log(`${policyTable(figures)}\n`);
+console.log(watchTable(await measureWatches(1_000, 200, 10, 1_000)));

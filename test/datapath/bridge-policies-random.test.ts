@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { evaluate, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
+import { RandomObjects } from "../fakes/random-cluster.ts";
 import { clusterOf, type World } from "../policies/node-policies.ts";
 import { type Probe, ProbedPods, podKey } from "../policies/probed-pods.ts";
-import { RandomObjects } from "../policies/random-cluster.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";

@@ -14,6 +14,7 @@ export class BridgeNodes implements AsyncDisposable {
   /** What data paths logged at `warn` or above. */
   readonly lines: string[] = [];
   readonly #stack = new AsyncDisposableStack();
+  readonly #open = new Map<string, () => Promise<DataPath>>();
 
   static async start(
     sandbox: NetworkSandbox,
@@ -52,6 +53,13 @@ export class BridgeNodes implements AsyncDisposable {
     return made;
   }
 
+  /** The data path that the next agent has. */
+  reopen(name: string): Promise<DataPath> {
+    const open = this.#open.get(name);
+    if (open === undefined) throw new Error(`there is no node "${name}"`);
+    return open();
+  }
+
   async #add(
     sandbox: NetworkSandbox,
     name: string,
@@ -60,19 +68,22 @@ export class BridgeNodes implements AsyncDisposable {
   ): Promise<void> {
     const subnets = blocks.map(cidr);
     const filtered = this.nodes.length;
-    const dataPath = await within(async (): Promise<DataPath> => {
-      for (const tables of ["iptables", "ip6tables"])
-        await sandbox.node(`sysctl -q -e -w net.bridge.bridge-nf-call-${tables}=${filtered}`);
-      const network = { name: "pods", subnets, bridge: bridgeName, hairpin: true, masquerade: false };
-      const made = createBridgeDataPath({
-        networks: [network],
-        leasedTo: () => [],
-        logger: loggerInto(this.lines),
+    for (const tables of ["iptables", "ip6tables"])
+      await within(() => sandbox.node(`sysctl -q -e -w net.bridge.bridge-nf-call-${tables}=${filtered}`));
+    const open = (): Promise<DataPath> =>
+      within(async () => {
+        const network = { name: "pods", subnets, bridge: bridgeName, hairpin: true, masquerade: false };
+        const made = createBridgeDataPath({
+          networks: [network],
+          leasedTo: () => [],
+          logger: loggerInto(this.lines),
+        });
+        this.#stack.defer(() => within(async () => made[Symbol.asyncDispose]()));
+        await made.start();
+        return made;
       });
-      await made.start();
-      return made;
-    });
-    this.#stack.defer(() => within(async () => dataPath[Symbol.asyncDispose]()));
+    this.#open.set(name, open);
+    const dataPath = await open();
     const links: { address: string }[] = JSON.parse(await within(() => sandbox.node(`ip -j link show ${bridgeName}`)));
     const mac = links[0]?.address ?? "";
     this.nodes.push({ name, dataPath, within, subnets, mac });

@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { bookmark, frameOf, type Told } from "./policy-events.ts";
@@ -11,13 +12,16 @@ const antreaKinds: Readonly<Record<string, string>> = {
   addressgroups: "AddressGroup",
 };
 
+interface Tls {
+  readonly cert: string;
+  readonly key: string;
+}
+
 /** For unit tests: a controller that tells watches what it is told to. */
 export class PolicyControllerDouble implements AsyncDisposable {
-  readonly #server = createServer((request, response) => {
-    if (request.method === "POST") void this.#take(request, response);
-    else this.#answer(request.url ?? "", response);
-  });
-  readonly #listening = new Promise<void>((resolve) => void this.#server.listen(0, "127.0.0.1", resolve));
+  readonly #server: Server;
+  readonly #listening: Promise<void>;
+  readonly #scheme: "http" | "https";
   readonly #watches = new Map<ServerResponse, string | undefined>();
   /** What a watch hears first, before the bookmark. */
   state: readonly Told[] = [];
@@ -29,17 +33,35 @@ export class PolicyControllerDouble implements AsyncDisposable {
   /** Ends the initial set where it is `false`: nothing comes afterwards. */
   isComplete = true;
   readonly asked: string[] = [];
+  readonly authorizations: (string | undefined)[] = [];
+  /** Other objects that are asked for, by their paths without the query. */
+  readonly objects = new Map<string, object>();
   /** What nodes have reported, by the path, with the newest report last. */
   readonly reports: { readonly path: string; readonly body: Record<string, unknown> }[] = [];
 
-  static async start(): Promise<PolicyControllerDouble> {
-    const controller = new PolicyControllerDouble();
+  private constructor(tls: Tls | undefined) {
+    const answer = (request: IncomingMessage, response: ServerResponse): void => {
+      this.authorizations.push(request.headers.authorization);
+      if (request.method === "POST") void this.#take(request, response);
+      else this.#answer(request.url ?? "", response);
+    };
+    this.#scheme = tls === undefined ? "http" : "https";
+    this.#server = tls === undefined ? createPlainServer(answer) : createSecureServer(tls, answer);
+    this.#listening = new Promise<void>((resolve) => void this.#server.listen(0, "127.0.0.1", resolve));
+  }
+
+  static async start(tls?: Tls): Promise<PolicyControllerDouble> {
+    const controller = new PolicyControllerDouble(tls);
     await controller.#listening;
     return controller;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return `${this.#scheme}://127.0.0.1:${this.port}`;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
   }
 
   get watches(): number {
@@ -77,6 +99,11 @@ export class PolicyControllerDouble implements AsyncDisposable {
   #answer(url: string, response: ServerResponse): void {
     this.asked.push(url);
     const { pathname } = new URL(url, "http://any");
+    const object = this.objects.get(pathname);
+    if (object !== undefined) {
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(object));
+      return;
+    }
     const kind = pathname.startsWith(antreaPath) ? antreaKinds[pathname.slice(antreaPath.length)] : undefined;
     const status = this.refusal ?? ((this.isAntreas ? kind !== undefined : pathname === streamPath) ? 200 : 404);
     response.writeHead(status, { "content-type": "application/vnd.kubernetes.protobuf;stream=watch" });

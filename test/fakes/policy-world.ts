@@ -1,11 +1,13 @@
 import type { ApiObject } from "../../shared/kubernetes/mod.ts";
 import { type Ip, parseIp } from "../../shared/net/ip.ts";
 import {
+  type Cluster,
   type Endpoint,
   evaluate,
   type Labels,
   type NetworkPolicy,
   type Pod,
+  type Question,
   readPod,
   readPolicy,
   type Verdict,
@@ -89,17 +91,24 @@ export class PolicyWorld {
     if (pod !== undefined) this.#pods.set(key, pod);
   }
 
+  get cluster(): Cluster {
+    return {
+      namespaceLabels: (name) => this.#labels.get(name),
+      policiesIn: (name) => this.#policies.filter(({ namespace }) => namespace === name),
+    };
+  }
+
   /** `x/a -> y/b:80/UDP`; `@node`, and addresses, at either end. */
   ask(text: string): Verdict {
+    return evaluate(this.cluster, this.question(text));
+  }
+
+  question(text: string): Question {
     const [, source = "", destination = "", port = "", protocol = "TCP"] =
       /^(\S+) -> (\S+?):(\d+)(?:\/(\w+))?$/.exec(text) ?? [];
     const number = Number(port);
     const traffic = protocol.startsWith("ICMP") ? { protocol, icmpType: number } : { protocol, port: number };
-    const cluster = {
-      namespaceLabels: (name: string) => this.#labels.get(name),
-      policiesIn: (name: string) => this.#policies.filter(({ namespace }) => namespace === name),
-    };
-    return evaluate(cluster, { source: this.#at(source), destination: this.#at(destination), traffic });
+    return { source: this.#at(source), destination: this.#at(destination), traffic };
   }
 
   #at(text: string): Endpoint {

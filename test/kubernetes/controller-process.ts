@@ -69,9 +69,29 @@ export class ControllerProcess implements AsyncDisposable {
     return (body["data"] as Record<string, string>)["ca.crt"] ?? "";
   }
 
-  async ask(path: string, token: string, init: RequestInit = {}): Promise<Response> {
+  /** @param ca absent: the published one */
+  async ask(path: string, token: string, init: RequestInit = {}, ca?: string): Promise<Response> {
     const headers = { authorization: `Bearer ${token}`, ...init.headers };
-    return await fetch(`${this.url}${path}`, { ...init, headers, tls: { ca: await this.ca() } });
+    return await fetch(`${this.url}${path}`, { ...init, headers, tls: { ca: ca ?? (await this.ca()) } });
+  }
+
+  /** Has kubectl ask the controller itself. @param ca in PEM */
+  kubectlFlags(token: string, ca: string): readonly string[] {
+    const file = join(this.directory, "ca.crt");
+    writeFileSync(file, ca);
+    const cache = join(this.directory, "kubectl-cache");
+    return [
+      "--kubeconfig",
+      "/dev/null",
+      "--server",
+      this.url,
+      "--token",
+      token,
+      "--certificate-authority",
+      file,
+      "--cache-dir",
+      cache,
+    ];
   }
 
   /** With what it has kept of before. */

@@ -1,19 +1,25 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { orderedPath, WatchingNode } from "../fakes/watching-node.ts";
 import { eventually } from "../support/eventually.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
+import { kubernetesProgram } from "./assets.ts";
 import { ControllerProcess, installController } from "./controller-process.ts";
 import { addNode } from "./registry-node.ts";
 import { agentToken, requestToken } from "./service-account.ts";
 
 const computed = "the policies are computed";
 
-describeWith("the controller at a real API server", ["linux", "kube-apiserver", "etcd", "openssl"], () => {
+describeWith("the controller at a real API server", ["linux", "kube-apiserver", "kubectl", "etcd", "openssl"], () => {
   let server: ApiServer;
   let controller: ControllerProcess;
   let own: string;
+  let ca: string;
 
   beforeAll(async () => {
     compileExecutables();
@@ -34,6 +40,7 @@ describeWith("the controller at a real API server", ["linux", "kube-apiserver", 
     });
     controller = await ControllerProcess.start(server);
     await controller.logged(computed);
+    ca = await controller.ca();
   });
   afterAll(async () => {
     await controller?.[Symbol.asyncDispose]();
@@ -81,5 +88,57 @@ describeWith("the controller at a real API server", ["linux", "kube-apiserver", 
     expect(await (await controller.ask(policies, await agentToken(server, "node-b"))).json()).toMatchObject({
       items: [],
     });
+  });
+
+  test("kubectl, a client of Kubernetes' own making, finds what there is and reads it", async () => {
+    const kubectl = async (...words: readonly string[]): Promise<string> =>
+      (
+        await execa(kubernetesProgram("kubectl"), [
+          ...controller.kubectlFlags(await requestToken(server, {}), ca),
+          ...words,
+        ])
+      ).stdout;
+    const resources = await kubectl("api-resources", "--verbs=list", "-o", "name", "--sort-by=name");
+    expect(resources.split("\n")).toEqual([
+      ...["addressgroups", "appliedtogroups", "networkpolicies"].map((name) => `${name}.controlplane.antrea.io`),
+      "policystats.controlplane.pipette.io",
+    ]);
+    const list = JSON.parse(await kubectl("get", "networkpolicies.v1beta2.controlplane.antrea.io", "-o", "json"));
+    expect(list.items).toMatchObject([{ kind: "NetworkPolicy", sourceRef: { name: "web-only" } }]);
+    const { name } = list.items[0].metadata;
+    expect(await kubectl("get", "networkpolicies.v1beta2.controlplane.antrea.io", name)).toContain(name);
+  });
+
+  test("a restart serves what was known, and says so, until all of it is computed anew", async () => {
+    const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pipette-controller";
+    const { body } = await server.ask("GET", role);
+    const rules = body["rules"] as { resources: string[] }[];
+    const follow = async () =>
+      new WatchingNode(controller.url, await controller.ca(), "node-a", orderedPath("node-a"), own);
+    await eventually(() => existsSync(join(controller.directory, "data", "policy-inputs.jsonl")), "the kept file");
+    // It cannot list pods, as while the API server has much else to do.
+    await server.ask("PATCH", role, { rules: rules.filter(({ resources }) => !resources.includes("pods")) });
+    await controller.restart("SIGTERM");
+    await controller.logged("ready");
+    await using stale = await follow();
+    await eventually(() => stale.view.bookmark, "the bookmark");
+    expect(stale.view.bookmark).toEqual({ [staleAnnotation]: "true" });
+    expect([stale.view.policies.size, stale.view.pods.has("x/db-0")]).toEqual([1, true]);
+    await server.ask("PATCH", role, { rules });
+    await eventually(() => stale.isOver, "the end of what was old", 60_000);
+    expect(stale.failure).toBeUndefined();
+    await using fresh = await follow();
+    await eventually(() => fresh.view.bookmark, "the bookmark");
+    expect([fresh.view.bookmark, fresh.view.state]).toEqual([{}, stale.view.state]);
+  });
+
+  test("two of them show the same certificate, and compute the same", async () => {
+    await using other = await ControllerProcess.start(server);
+    await other.logged(computed);
+    const path = "/apis/controlplane.antrea.io/v1beta2/addressgroups";
+    const token = await requestToken(server, {});
+    const items = async (of: ControllerProcess): Promise<unknown> =>
+      ((await (await of.ask(path, token)).json()) as { items: unknown }).items;
+    expect(await items(other)).toEqual(await items(controller));
   });
 });

@@ -10,7 +10,7 @@ const root = "PipelineRootClassifier";
 const tracked = "ConntrackZone ConntrackState";
 const unserved = "PreRoutingClassifier SessionAffinity ServiceLB EndpointDNAT";
 /** Past the policies, without any. */
-const sent = "EgressRule EgressDefaultRule";
+const judged = "EgressRule EgressDefaultRule";
 const out = "TenantIsolation IngressRule IngressDefaultRule ConntrackCommit Output";
 const checked = `${root} Classifier SpoofGuard PacketGuard UnSNAT`;
 
@@ -29,14 +29,14 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
       const sent = packet(version, "pod1", ["pod1", "pod2"], [pod1, pod2]);
       const first = await bridge.trace(sent);
       expect(first).toMatchObject({
-        way: `${checked} ${tracked} ${unserved} ${sent} L3Forwarding L2ForwardingCalc ${out}`,
+        way: `${checked} ${tracked} ${unserved} ${judged} L3Forwarding L2ForwardingCalc ${out}`,
         to: ["pod2"],
       });
       expect(first.final).toContain(`dl_src=${pod1},dl_dst=${pod2}`);
       expect(first.final).toContain("nw_ttl=64");
       expect(first.text).toContain(`ct(commit,table=240,zone=${version === 4 ? 65520 : 65510},exec(`);
       const later = await bridge.trace(sent, established);
-      expect(later.way).toBe(`${checked} ${tracked} ${sent} L3Forwarding L2ForwardingCalc ${out}`);
+      expect(later.way).toBe(`${checked} ${tracked} ${judged} L3Forwarding L2ForwardingCalc ${out}`);
       expect(later.to).toEqual(["pod2"]);
       expect(later.text).not.toContain("commit");
     });
@@ -71,7 +71,7 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
     test("to a pod of another node: through the tunnel, one hop further", async () => {
       const sent = packet(version, "pod1", ["pod1", "peerPod"], [pod1, gateway]);
       const { way, to, final, actions } = await bridge.trace(sent, established);
-      expect(way).toBe(`${checked} ${tracked} ${sent} L3Forwarding L3DecTTL SNATMark SNAT L2ForwardingCalc ${out}`);
+      expect(way).toBe(`${checked} ${tracked} ${judged} L3Forwarding L3DecTTL SNATMark SNAT L2ForwardingCalc ${out}`);
       expect(to).toEqual(["tun0"]);
       for (const part of [tunnelTo, `dl_src=${gateway},dl_dst=${virtual}`, "nw_ttl=63"]) expect(final).toContain(part);
       expect(actions).toContain("ipv4(src=172.30.0.1,dst=172.30.0.2,");
@@ -85,7 +85,7 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
       const sent = packet(version, "tun0", ["peerPod", "pod1"], ["0e:00:0a:0a:02:01", virtual], fields);
       const { way, to, final } = await bridge.trace(sent, established);
       expect(way).toBe(
-        `${root} Classifier PacketGuard UnSNAT ${tracked} ${sent} L3Forwarding L3DecTTL SNATMark SNAT L2ForwardingCalc ${out}`,
+        `${root} Classifier PacketGuard UnSNAT ${tracked} ${judged} L3Forwarding L3DecTTL SNATMark SNAT L2ForwardingCalc ${out}`,
       );
       expect(to).toEqual(["pod1"]);
       expect(final).toContain(`dl_src=${gateway},dl_dst=${pod1}`);
@@ -129,7 +129,7 @@ describeWith("the pipeline of a node with tunnels", ["linux", "root", "openvswit
         packet(version, "pod1", ["pod1", "outside"], [pod1, gateway]),
         established,
       );
-      expect(way).toBe(`${checked} ${tracked} ${sent} L3Forwarding L2ForwardingCalc ${out}`);
+      expect(way).toBe(`${checked} ${tracked} ${judged} L3Forwarding L2ForwardingCalc ${out}`);
       expect([to, final.includes("nw_ttl=64")]).toEqual([["gw0"], true]);
       const back = await bridge.trace(packet(version, "gw0", ["outside", "pod1"], [gateway, pod1]), "trk,est,rpl");
       expect(back.to).toEqual(["pod1"]);

@@ -108,7 +108,7 @@ export class PolicyBridge implements AsyncDisposable {
         return program.status;
       },
     };
-    this.#policies.begin(told, context, () => undefined);
+    this.#policies.begin(told, context, async () => undefined);
     const before = this.#policies.alongside(this.#pods);
     const pods = [...this.#pods].map(([key, pod]) => [`pod/${key}`, flowsOf(pod)] as const);
     await program.set(

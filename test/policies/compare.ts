@@ -6,10 +6,16 @@ import { PolicyComputation } from "../../controller/policy/mod.ts";
 import { type Ip, parseIp } from "../../shared/net/ip.ts";
 import { type Endpoint, evaluate, type NetworkPolicy, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
 import { allows } from "../fakes/policy-enforcement.ts";
+import {
+  type DrawnCluster,
+  type DrawnQuestion,
+  drawCluster,
+  drawQuestion,
+  nodeNames,
+} from "../fakes/random-cluster.ts";
 import { random } from "../support/random.ts";
 import { NodeView } from "./node-view.ts";
 import { mayReach, type PlainEnd, type PlainPod } from "./oracle.ts";
-import { type DrawnCluster, type DrawnQuestion, drawCluster, drawQuestion, nodeNames } from "./random-cluster.ts";
 import { ownerOf, wholeState } from "./told-node.ts";
 
 const questionsPerCluster = 100;

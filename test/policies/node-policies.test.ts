@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import type { Owner } from "../../shared/cni/types.ts";
 import { parseIp } from "../../shared/net/ip.ts";
 import { type Endpoint, evaluate, isSubject, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
+import { drawCluster, drawQuestion } from "../fakes/random-cluster.ts";
 import { random } from "../support/random.ts";
 import { seed } from "../support/seed.ts";
 import { clusterOf, lets, nodePolicies, type World } from "./node-policies.ts";
-import { drawCluster, drawQuestion } from "./random-cluster.ts";
 
 const ownerOf = ({ namespace, name }: Pod): Owner => ({
   network: "pods",

@@ -1,7 +1,7 @@
 import type { Changes, ComputedPolicy, NodeState } from "../../controller/policy/mod.ts";
 import { formatIp, type Ip, sameIp } from "../../shared/net/ip.ts";
 import { isInBlock, type Pod } from "../../shared/policy/mod.ts";
-import type { DrawnQuestion } from "./random-cluster.ts";
+import type { DrawnQuestion } from "../fakes/random-cluster.ts";
 
 type Members = Map<string, Pod>;
 

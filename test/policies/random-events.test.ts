@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
+import { nodeNames, RandomObjects } from "../fakes/random-cluster.ts";
 import { random } from "../support/random.ts";
 import { seed } from "../support/seed.ts";
 import { NodeView } from "./node-view.ts";
-import { nodeNames, RandomObjects } from "./random-cluster.ts";
 import { happen, Objects } from "./random-events.ts";
 
 /** Thousands of comparisons: only a difference is worth being shown. */

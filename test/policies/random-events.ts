@@ -10,8 +10,8 @@ import {
   readPolicy,
   selects,
 } from "../../shared/policy/mod.ts";
+import type { RandomObjects } from "../fakes/random-cluster.ts";
 import { NodeView } from "./node-view.ts";
-import type { RandomObjects } from "./random-cluster.ts";
 
 /** The objects of an API server, by `namespace/name`. */
 export class Objects {

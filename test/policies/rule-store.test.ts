@@ -5,14 +5,13 @@ import { PolicySet } from "../../agent/policies/policy-set.ts";
 import { RuleStore } from "../../agent/policies/rule-store.ts";
 import { readState, textOf as textOfState } from "../../agent/policies/state-file.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
-import { formatIp } from "../../shared/net/ip.ts";
 import type { Pod } from "../../shared/policy/mod.ts";
 import type { Told } from "../fakes/policy-events.ts";
+import { nodeNames, RandomObjects } from "../fakes/random-cluster.ts";
 import { random } from "../support/random.ts";
 import { seed } from "../support/seed.ts";
-import { nodeNames, RandomObjects } from "./random-cluster.ts";
 import { happen, Objects } from "./random-events.ts";
-import { changesFor, computedPod, ownerOf, wholeState } from "./told-node.ts";
+import { changesFor, computedPod, ownerOf, textOf, wholeState } from "./told-node.ts";
 
 /** An agent's store that follows a controller, with the pods of its node. */
 class Follower {
@@ -86,24 +85,6 @@ class Follower {
   #tell({ type, kind, raw }: Told): void {
     this.store.apply(readEvent(type, kind, raw));
   }
-}
-
-/** To be compared: in no order. */
-function textOf({ rules, isolated }: NodePolicies): unknown {
-  const text = (rule: NodePolicies["rules"] extends ReadonlyMap<string, infer R> ? R : never): unknown => ({
-    ...rule,
-    targets: rule.targets.map(({ sandboxId }) => sandboxId).sort(),
-    peers: rule.peers && {
-      blocks: rule.peers.blocks,
-      sets: rule.peers.sets.map(({ name, ips }) => [name, ips.map(formatIp).sort()]).sort(),
-    },
-  });
-  return {
-    rules: [...rules].map(([id, rule]) => [id, text(rule)] as const).sort(([a], [b]) => (a < b ? -1 : 1)),
-    isolated: [...isolated]
-      .map(([key, { directions, by }]) => [key, [...directions].sort(), by.map(({ uid }) => uid).sort()] as const)
-      .sort(([a], [b]) => (a < b ? -1 : 1)),
-  };
 }
 
 /** Rules that say the same as before, and are other objects. */

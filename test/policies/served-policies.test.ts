@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { addressMember, type PolicyComputation, policyMessage, targetMember } from "../../controller/policy/mod.ts";
+import { nodeNames, RandomObjects } from "../fakes/random-cluster.ts";
 import { membersOf, stateOf, WatchingNode } from "../fakes/watching-node.ts";
 import { eventually } from "../support/eventually.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
 import { seed } from "../support/seed.ts";
-import { nodeNames, RandomObjects } from "./random-cluster.ts";
 import { happen, Objects } from "./random-events.ts";
 import { ServedPolicies } from "./served-policies.ts";
 

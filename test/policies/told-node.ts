@@ -1,3 +1,4 @@
+import type { NodePolicies } from "../../agent/datapath/policies.ts";
 import {
   addressMember,
   type Changes,
@@ -8,6 +9,7 @@ import {
   targetMember,
 } from "../../controller/policy/mod.ts";
 import type { Owner } from "../../shared/cni/types.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import type { Pod } from "../../shared/policy/mod.ts";
 import {
   ComputedPod,
@@ -107,3 +109,21 @@ export const ownerOf = ({ namespace, name, uid }: Pod | { namespace: string; nam
   sandboxId: `${namespace}.${name}.${uid}`,
   ifname: "eth0",
 });
+
+/** What is to be enforced, to be compared: in no order. */
+export function textOf({ rules, isolated }: NodePolicies): unknown {
+  const text = (rule: NodePolicies["rules"] extends ReadonlyMap<string, infer R> ? R : never): unknown => ({
+    ...rule,
+    targets: rule.targets.map(({ sandboxId }) => sandboxId).sort(),
+    peers: rule.peers && {
+      blocks: rule.peers.blocks,
+      sets: rule.peers.sets.map(({ name, ips }) => [name, ips.map(formatIp).sort()]).sort(),
+    },
+  });
+  return {
+    rules: [...rules].map(([id, rule]) => [id, text(rule)] as const).sort(([a], [b]) => (a < b ? -1 : 1)),
+    isolated: [...isolated]
+      .map(([key, { directions, by }]) => [key, [...directions].sort(), by.map(({ uid }) => uid).sort()] as const)
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  };
+}

@@ -59,6 +59,9 @@ describe("what becomes of a packet", () => {
       ["45. udp6,tp_src=547,tp_dst=546", "DHCP"],
       ["45. ipv6,nw_proto=135", "does not look"],
       ["140. ip,nw_dst=10.10.1.0/24", "no pod of this node has 10.10.1.3"],
+      ["134. ct_mark=0/0xf,reg0=0x400/0x400", "no rule of a network policy lets 10.10.1.2 send it"],
+      ["208. ip,reg0=0x400/0x400", "lets its destination receive it"],
+      ["130. ct_state=+rpl+trk,ct_label=0xff/0xff", "the connection was cut"],
       ["180. udp,reg0=0x20/0xf0,tp_dst=6081", "tunnel"],
     ] as const)
       expect(reasonOf(hop)).toMatchObject({ t: "dropped", reason: expect.stringContaining(reason) });

@@ -167,6 +167,10 @@ const dropFlows: Partial<Record<TableName, (match: string, packet: Packet) => st
   PipelineRootClassifier: (match) =>
     match.includes("vlan_tci") ? "it has a VLAN tag, which only the node's own frames may have" : undefined,
   PacketGuard: (match) => refusals.find(([pattern]) => pattern.test(match))?.[1],
+  EgressRule: (match) => cutBy(match),
+  EgressMetric: (_, { source: { ip } }) => `no rule of a network policy lets ${formatIp(ip)} send it`,
+  IngressRule: (match) => cutBy(match),
+  IngressMetric: () => "no rule of a network policy lets its destination receive it",
   L3Forwarding: (match, { destination: { ip } }) => {
     if (contains(multicast[ip.family], ip) || sameIp(broadcast.ip, ip)) return "pods send nothing to groups";
     if (contains(linkLocal6, ip)) return "of link-local addresses the gateway's alone is on a pod's link";
@@ -180,6 +184,11 @@ const dropFlows: Partial<Record<TableName, (match: string, packet: Packet) => st
     return /(?:nw|ipv6)_dst=/.test(match) ? `no service of this protocol and port has ${formatIp(ip)}` : undefined;
   },
 };
+
+const cutBy = (match: string): string | undefined =>
+  match.includes("ct_label")
+    ? "the connection was cut, since no rule of a network policy allows it any more"
+    : undefined;
 
 const spoofed = ({ source, inPort }: Packet, port: PortName): string =>
   `spoof guard: port ${port(inPort)} may not send from ${formatIp(source.ip)} with MAC ${source.mac}`;

@@ -15,6 +15,9 @@ test("registers and marks are told by what they mean", () => {
   );
   expect(matchWords("reg0=0x8000/0x8000,reg9=0x5", port)).toBe("reg0=0x8000/0x8000, reg9=0x5/0xffffffff");
   expect(matchWords("reg10=0xb,reg11=0", port)).toBe("sender's project has VNID 11, receiver's project has VNID 0");
+  expect(
+    decided("set_field:0x7->reg5", "set_field:0x1000000/0x1000000->reg0", "set_field:0x1200000003->xreg4"),
+  ).toEqual(["rule 7 lets it be sent", "a rule for sending is found", "label 0x1200000003"]);
   expect(decided("set_field:0xc->reg1", "set_field:0x200000/0x600000->reg0")).toEqual([
     "by port port12",
     "to be sent out",

@@ -210,4 +210,4 @@ export function placeAt(field: string, from: number): bigint {
 }
 
 /** Whether this field is one of those that are named here. */
-export const isRegister = (field: string): boolean => /^(reg\d+|xxreg\d|ct_mark)$/.test(field);
+export const isRegister = (field: string): boolean => /^(reg\d+|x{1,2}reg\d|ct_mark)$/.test(field);

@@ -1,5 +1,6 @@
 import { formatCidr, formatIp } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
+import { isWindows } from "../../../shared/os/platform.ts";
 import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
 import { gatewayAddress } from "../addresses.ts";
 import { gatewayMac } from "../linux/names.ts";
@@ -60,6 +61,7 @@ export async function setUpNode(
     nodeAddresses,
     podSubnets: mode === "networkPolicyOnly" ? [] : podSubnets,
     kernelServices: options.services === undefined ? options.serviceCidrs : [],
+    joinsSctp: kind === "netdev" || isWindows,
     multitenant: options.tenants !== undefined,
     metered: await meters.isThere(),
   };

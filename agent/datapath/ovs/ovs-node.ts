@@ -193,8 +193,7 @@ export class OvsNode implements OverlayNode {
         },
       }),
     );
-    const purge = (): void => this.#flowCache?.purge();
-    this.#options.policies.begin(program, context, purge);
+    this.#options.policies.begin(program, context, async () => this.#flowCache?.purgeNow());
     const pods = this.#withPolicies(this.#ports.adopt(context, keep));
     await program.set(new Map([...pods, [baseKey, baseFlowSet(context)]]));
     await this.#peers.apply(program, context, this.#nodes).catch((error: unknown) => {

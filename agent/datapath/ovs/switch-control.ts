@@ -13,10 +13,12 @@ import { nearlyFull } from "../linux/conntrack-usage.ts";
  */
 export class FlowCache implements AsyncDisposable {
   readonly #loop: ReconcileLoop;
+  readonly #database: string;
   #isOnceMore = false;
 
   /** @param database beside whose socket the switch has the one for commands; nothing is done for one without */
   constructor(database: string, logger: Logger) {
+    this.#database = database;
     const reconcile = async (): Promise<undefined> => {
       if (this.#isOnceMore) {
         this.#isOnceMore = false;
@@ -36,6 +38,16 @@ export class FlowCache implements AsyncDisposable {
   purge(): void {
     this.#isOnceMore = true;
     this.#loop.trigger();
+  }
+
+  /**
+   * The same, and answers once it is purged: from then on packets go by the flows that there are now, which would
+   * otherwise take the switch up to half a second.
+   */
+  async purgeNow(): Promise<void> {
+    this.purge();
+    // Where it fails, the loop says so and tries again.
+    await forget(this.#database).catch(() => undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -13,6 +13,7 @@ export interface Message {
 }
 
 const alignment = 4;
+const encoder = new TextEncoder();
 
 /** Frames netlink messages one behind the other into one buffer; nothing is ever written beyond its end. */
 export class MessageWriter {
@@ -101,7 +102,7 @@ export class MessageWriter {
   /** Ends with a zero byte, as the kernel's NLA_NUL_STRING wants it. */
   attrText(type: number, value: string): this {
     return this.#attr(type, () => {
-      this.#append(new TextEncoder().encode(value));
+      this.#append(encoder.encode(value));
       this.u8(0);
     });
   }
@@ -127,7 +128,8 @@ export class MessageWriter {
   }
 
   #append(value: Uint8Array): void {
-    this.#bytes.set(value, this.#take(value.length));
+    const at = this.#take(value.length);
+    this.#bytes.set(value, at);
   }
 
   #pad(): void {
@@ -144,7 +146,7 @@ export class MessageWriter {
   #grow(wanted: number): void {
     if (wanted > this.#mostBytes)
       throw new Error(`Broken invariant: a netlink request is longer than ${this.#mostBytes} bytes`);
-    const grown = new Uint8Array(new ArrayBuffer(Math.min(this.#mostBytes, Math.max(wanted, 4 * this.#bytes.length))));
+    const grown = new Uint8Array(new ArrayBuffer(Math.min(this.#mostBytes, Math.max(wanted, 2 * this.#bytes.length))));
     grown.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = grown;
     this.#view = viewOf(grown);

@@ -25,6 +25,10 @@ export class ScriptedApiServer implements AsyncDisposable {
   readonly authorizations = new Set<string | null>();
   /** By name. */
   readonly nodes = new Map<string, Record<string, unknown>>();
+  /** Other objects than nodes, by the plural of their kind. */
+  readonly objects = new Map<string, readonly ScriptedObject[]>();
+  /** Answers to whatever else is asked, by path. */
+  readonly answers = new Map<string, object>();
   /** Answers the next requests, each once. */
   readonly refusals: { readonly status: number; readonly message: string }[] = [];
   /** Answers every request, as long as it is there. */
@@ -132,18 +136,37 @@ export class ScriptedApiServer implements AsyncDisposable {
     const refusal = this.refusals.shift() ?? this.refusal;
     if (refusal !== undefined) return refuse(response, refusal.status, refusal.message);
     const name = /^\/api\/v1\/nodes\/([^/]+)$/.exec(pathname)?.[1];
+    const answer = this.answers.get(pathname);
+    if (answer !== undefined) return say(response, request.method === "POST" ? 201 : 200, answer);
+    const [, namespace, plural = ""] = listPath.exec(pathname) ?? [];
+    const isOther = this.objects.size > 0 && plural !== "nodes" && name === undefined;
+    if (isOther) return this.#others(plural, namespace, searchParams, response);
     if (name !== undefined) return this.#one(name, request, response);
     if (searchParams.get("watch") === "true") return this.#watch(searchParams, response);
+    const wanted = selected([...this.nodes.values()] as unknown as ScriptedObject[], searchParams);
     const from = Number(searchParams.get("continue") ?? "0");
     if (Number.isNaN(from)) return refuse(response, 400, "invalid continue token: continue key is not valid");
     // Of objects in a list nobody says of what kind each is.
-    const all = [...this.nodes.values()].map(({ kind: _, apiVersion: __, ...node }) => node);
+    const all = wanted.map(({ kind: _, apiVersion: __, ...node }: Record<string, unknown>) => node);
     const size = Math.min(this.pageSize, Number(searchParams.get("limit") ?? all.length));
     const items = all.slice(from, from + size);
     const remaining = all.length - from - items.length;
     const more = remaining === 0 ? {} : { continue: String(from + size), remainingItemCount: remaining };
     const metadata = { resourceVersion: String(this.version), ...more };
     say(response, 200, { kind: "NodeList", apiVersion: "v1", metadata, items });
+  }
+
+  /** In one page. */
+  #others(plural: string, namespace: string | undefined, query: URLSearchParams, response: ServerResponse): void {
+    const all = this.objects.get(plural);
+    if (all === undefined) {
+      refuse(response, 404, "the server could not find the requested resource");
+      return;
+    }
+    const items = selected(all, query).filter(
+      ({ metadata }) => namespace === undefined || metadata.namespace === namespace,
+    );
+    say(response, 200, { kind: "List", metadata: { resourceVersion: String(this.version) }, items });
   }
 
   async #one(name: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -198,6 +221,31 @@ export class ScriptedApiServer implements AsyncDisposable {
     const status = { daemonEndpoints: { kubeletEndpoint: { Port: 0 } }, nodeInfo: { machineID: "" } };
     return lineOf("BOOKMARK", { kind: "Node", apiVersion: "v1", metadata, spec: {}, status });
   }
+}
+
+/** An object of the API, as far as requests select by it. */
+export type ScriptedObject = {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly [more: string]: unknown;
+  };
+  readonly status?: { readonly podIPs?: readonly { readonly ip: string }[]; readonly [more: string]: unknown };
+  readonly [more: string]: unknown;
+};
+
+const listPath = /^\/apis?\/(?:[a-z0-9.]+\/)?v1\/(?:namespaces\/([^/]+)\/)?([a-z]+)$/;
+
+/** By one field, or one label. */
+function selected<T extends ScriptedObject>(objects: readonly T[], query: URLSearchParams): readonly T[] {
+  const [field, is] = (query.get("fieldSelector") ?? "").split("=");
+  const [label = "", value] = (query.get("labelSelector") ?? "").split("=");
+  return objects.filter(({ metadata, status }) => {
+    if (field === "metadata.name" && metadata.name !== is) return false;
+    if (field === "status.podIP" && status?.podIPs?.[0]?.ip !== is) return false;
+    return label === "" || metadata.labels?.[label] === value;
+  });
 }
 
 const headers = { "content-type": "application/json", "cache-control": "no-cache, private" } as const;

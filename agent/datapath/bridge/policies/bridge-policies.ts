@@ -127,7 +127,9 @@ export class BridgePolicies implements PolicyEnforcement {
   problems(): readonly string[] {
     if (this.#standing === undefined) return [];
     const { socket } = this.#options;
-    const bases = [...this.#standing.chains.values()].filter(({ hook }) => hook !== undefined);
+    const bases = this.#standing.parts
+      .flatMap((part) => [...part.chains.values()])
+      .filter(({ hook }) => hook !== undefined);
     const isWhole = bases.every(({ table, name, rules }) => {
       const uses = unlessMissing(0, () => socket.get(askForChain(table.name, name, table.family), readRuleCount));
       return uses === rules().length;
@@ -180,7 +182,8 @@ export class BridgePolicies implements PolicyEnforcement {
       return this.#wanted === undefined ? [] : ["no packet rules of network policies are in force"];
     const { socket } = this.#options;
     const differences: string[] = [];
-    const chains = [...standing.chains.values()];
+    const chains = standing.parts.flatMap((part) => [...part.chains.values()]);
+    const sets = standing.parts.flatMap((part) => [...part.sets.values()]);
     for (const table of new Map(chains.map(({ table }) => [`${table.family} ${table.name}`, table])).values()) {
       const found = new Map<string, number>();
       for (const name of unlessMissing([], () => socket.dump(listRules(table), readChainOfRule)))
@@ -195,7 +198,7 @@ export class BridgePolicies implements PolicyEnforcement {
           );
       }
     }
-    return [...differences, ...[...standing.sets.values()].flatMap((set) => this.#differenceOf(set))];
+    return [...differences, ...sets.flatMap((set) => this.#differenceOf(set))];
   }
 
   #differenceOf({ set, elements }: FilledSet): readonly string[] {

@@ -37,14 +37,19 @@ export interface FilledChain {
   rules(): readonly Rule[];
 }
 
-/** What is to stand in nftables: sets, counters and chains by table and name. */
+/** Sets and chains by their places, and counters of the program's table. */
+export interface ProgramPart {
+  readonly sets: ReadonlyMap<string, FilledSet>;
+  readonly counters: ReadonlySet<string>;
+  readonly chains: ReadonlyMap<string, FilledChain>;
+}
+
+/** What is to stand in nftables. */
 export interface PacketProgram {
   /** All of it is ours, and goes where a program is installed. */
   readonly table: Table;
-  readonly sets: ReadonlyMap<string, FilledSet>;
-  /** In `table`. */
-  readonly counters: ReadonlySet<string>;
-  readonly chains: ReadonlyMap<string, FilledChain>;
+  /** Always as many, with the same kinds of things. The same part has not changed, so that nothing in it is compared. */
+  readonly parts: readonly ProgramPart[];
 }
 
 export const placeOf = ({ table, name }: { readonly table: Table; readonly name: string }): string =>
@@ -53,27 +58,56 @@ export const placeOf = ({ table, name }: { readonly table: Table; readonly name:
 /** Elements of one message: its list must stay below 64 KiB. */
 const maxPerMessage = 400;
 
+/** Collects a part. */
+export class PartDraft implements ProgramPart {
+  readonly sets = new Map<string, FilledSet>();
+  readonly counters = new Set<string>();
+  readonly chains = new Map<string, FilledChain>();
+
+  addSet(set: FilledSet): void {
+    this.sets.set(placeOf(set.set), set);
+  }
+
+  addChain(chain: FilledChain): void {
+    this.chains.set(placeOf(chain), chain);
+  }
+}
+
+const nothing = new PartDraft();
+
 /** The messages of one transaction that turns what stands into another program. */
 export function changesBetween(before: PacketProgram, after: PacketProgram): readonly Message[] {
-  const [newSets, oldSets] = apart(before.sets, after.sets);
-  const [newChains, oldChains] = apart(before.chains, after.chains);
-  const changed = [...after.chains].flatMap(([place, chain]) => {
-    const standing = before.chains.get(place);
-    return standing === undefined || standing.text === chain.text ? [] : [chain];
-  });
   const { table } = after;
+  const pairs = after.parts.flatMap((part, i): readonly (readonly [ProgramPart, ProgramPart])[] => {
+    const standing = before.parts[i] ?? nothing;
+    return standing === part ? [] : [[standing, part]];
+  });
+  const of = <T>(pick: (before: ProgramPart, after: ProgramPart) => readonly T[]): readonly T[] =>
+    pairs.flatMap(([standing, part]) => pick(standing, part));
+  const newChains = of(({ chains }, part) => onlyIn(part.chains, chains));
+  const oldChains = of(({ chains }, part) => onlyIn(chains, part.chains));
+  const changed = of(({ chains }, part) =>
+    [...part.chains].flatMap(([place, chain]) => {
+      const standing = chains.get(place);
+      return standing === undefined || standing.text === chain.text ? [] : [chain];
+    }),
+  );
   return [
-    ...newSets.map(({ set }, i) => createSet(set, i + 1)),
-    ...[...after.counters].filter((name) => !before.counters.has(name)).map((name) => createCounter(table, name)),
+    ...of(({ sets }, part) => onlyIn(part.sets, sets)).map(({ set }, i) => createSet(set, i + 1)),
+    ...of(({ counters }, part) => [...part.counters].filter((name) => !counters.has(name))).map((name) =>
+      createCounter(table, name),
+    ),
     ...newChains.map(({ table, name, hook }) => createChain(table, name, hook)),
     ...changed.map(({ table, name }) => clearChain(table, name)),
     ...[...newChains, ...changed].flatMap((chain) => chain.rules().map(appendRule)),
-    ...[...after.sets].flatMap(([place, wanted]) => elementChanges(before.sets.get(place), wanted)),
+    ...of(({ sets }, part) => [...part.sets].flatMap(([place, wanted]) => elementChanges(sets.get(place), wanted))),
     // Chains that go may lead to each other.
     ...oldChains.map(({ table, name }) => clearChain(table, name)),
     ...oldChains.map(({ table, name }) => deleteChain(table, name)),
-    ...oldSets.map(({ set }) => deleteSet(set)),
-    ...[...before.counters].filter((name) => !after.counters.has(name)).map((name) => deleteCounter(table, name)),
+    ...of(({ sets }, part) => onlyIn(sets, part.sets)).map(({ set }) => deleteSet(set)),
+    ...of(({ counters }, part) => [...counters].filter((name) => !part.counters.has(name))).map((name) =>
+      deleteCounter(table, name),
+    ),
   ];
 }
 
@@ -81,8 +115,9 @@ export function changesBetween(before: PacketProgram, after: PacketProgram): rea
 export function installation(wanted: PacketProgram): readonly Message[] {
   const { table } = wanted;
   const isElsewhere = (of: Table): boolean => of.family !== table.family || of.name !== table.name;
-  const sets = [...wanted.sets.values()].map(({ set }) => set);
-  const chains = [...wanted.chains.values()];
+  const filled = wanted.parts.flatMap(({ sets }) => [...sets.values()]);
+  const sets = filled.map(({ set }) => set);
+  const chains = wanted.parts.flatMap((part) => [...part.chains.values()]);
   return [
     // So that there is one to delete.
     createTable(table),
@@ -91,20 +126,16 @@ export function installation(wanted: PacketProgram): readonly Message[] {
     ...new Map(chains.map((chain) => [`${chain.table.family} ${chain.table.name}`, createTable(chain.table)])).values(),
     ...sets.map((set, i) => createSet(set, i + 1)),
     ...sets.filter((set) => isElsewhere(set.table)).map(clearSet),
-    ...[...wanted.counters].map((name) => createCounter(table, name)),
+    ...wanted.parts.flatMap(({ counters }) => [...counters].map((name) => createCounter(table, name))),
     ...chains.map(({ table, name, hook }) => createChain(table, name, hook)),
     ...chains.filter((chain) => isElsewhere(chain.table)).map(({ table, name }) => clearChain(table, name)),
     ...chains.flatMap((chain) => chain.rules().map(appendRule)),
-    ...[...wanted.sets.values()].flatMap((set) => elementChanges(undefined, set)),
+    ...filled.flatMap((set) => elementChanges(undefined, set)),
   ];
 }
 
-/** What is only in `after`, and what is only in `before`. */
-function apart<T>(before: ReadonlyMap<string, T>, after: ReadonlyMap<string, T>): readonly [T[], T[]] {
-  const only = (one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): T[] =>
-    [...one].filter(([place]) => !other.has(place)).map(([, value]) => value);
-  return [only(after, before), only(before, after)];
-}
+const onlyIn = <T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): readonly T[] =>
+  [...one].filter(([place]) => !other.has(place)).map(([, value]) => value);
 
 function elementChanges(before: FilledSet | undefined, { elements }: FilledSet): readonly Message[] {
   if (before?.elements === elements) return [];

@@ -1,4 +1,5 @@
-import { type Family, type Ip, ipOf } from "../../../../shared/net/ip.ts";
+import { ownerKey } from "../../../../shared/cni/owner-key.ts";
+import { type Family, ipOf } from "../../../../shared/net/ip.ts";
 import type { BlockPeer, Direction } from "../../../../shared/policy/mod.ts";
 import {
   accept,
@@ -14,9 +15,9 @@ import {
   type Table,
 } from "../../../protocols/netlink/mod.ts";
 import { digest } from "../../owner-names.ts";
-import type { AddressSet, PodRule, RefusedRule, RulePorts } from "../../policies.ts";
+import type { AddressSet, NodePolicies, PodRule, RefusedRule, RulePorts } from "../../policies.ts";
 import { rulesOf } from "../frame-fields.ts";
-import type { FilledChain, FilledSet } from "./packet-program.ts";
+import { type FilledChain, type FilledSet, PartDraft, type ProgramPart } from "./packet-program.ts";
 import { addressesIn, portsIn } from "./ranges.ts";
 
 /** What stands for one rule. */
@@ -25,6 +26,18 @@ export interface RuleChain {
   readonly sets: readonly FilledSet[];
   /** Packets that it has let through, and connections. */
   readonly counters: { readonly passed: string; readonly opened: string };
+}
+
+/** What stands for the rules of one pod in one direction. */
+export interface PodRules {
+  readonly chains: readonly RuleChain[];
+  /** Their names. */
+  readonly text: string;
+}
+
+interface RulesOfPods extends Readonly<Record<Direction, ReadonlyMap<string, PodRules>>> {
+  readonly part: ProgramPart;
+  readonly refused: readonly RefusedRule[];
 }
 
 /** Ranges of addresses and ports in one rule: some MB, and a tenth of a second in the kernel. */
@@ -43,6 +56,7 @@ export class RuleChains {
   readonly #table: Table;
   readonly #families: readonly Family[];
   readonly #chains = new WeakMap<PodRule, RuleChain | RefusedRule>();
+  readonly #ofPods = new WeakMap<NodePolicies, RulesOfPods>();
   readonly #members = new WeakMap<AddressSet, readonly FilledSet[]>();
   readonly #blocks = new WeakMap<readonly BlockPeer[], readonly FilledSet[]>();
   readonly #ports = new WeakMap<readonly RulePorts[], FilledSet>();
@@ -53,12 +67,36 @@ export class RuleChains {
     this.#families = families;
   }
 
-  of(rule: PodRule): RuleChain | RefusedRule {
-    const known = this.#chains.get(rule);
-    if (known !== undefined) return known;
-    const made = this.#make(rule);
-    this.#chains.set(rule, made);
-    return made;
+  /** By owners' keys. */
+  forPods(wanted: NodePolicies): RulesOfPods {
+    // Pods come and go more often than policies change.
+    return remembered(this.#ofPods, wanted, () => this.#forPods(wanted));
+  }
+
+  #forPods({ rules, isolated }: NodePolicies): RulesOfPods {
+    const found = { ingress: new Map<string, RuleChain[]>(), egress: new Map<string, RuleChain[]>() };
+    const refused: RefusedRule[] = [];
+    const part = new PartDraft();
+    for (const rule of rules.values()) {
+      const made = remembered(this.#chains, rule, () => this.#make(rule));
+      if ("reason" in made) {
+        refused.push(made);
+        continue;
+      }
+      part.addChain(made.chain);
+      for (const set of made.sets) part.addSet(set);
+      part.counters.add(made.counters.passed).add(made.counters.opened);
+      for (const target of rule.targets) {
+        const key = ownerKey(target);
+        if (!isolated.has(key)) continue;
+        const before = found[rule.direction].get(key);
+        if (before === undefined) found[rule.direction].set(key, [made]);
+        else before.push(made);
+      }
+    }
+    const told = (of: ReadonlyMap<string, RuleChain[]>): ReadonlyMap<string, PodRules> =>
+      new Map([...of].map(([key, chains]) => [key, { chains, text: chains.map(({ chain }) => chain.name).join() }]));
+    return { ingress: told(found.ingress), egress: told(found.egress), part, refused };
   }
 
   #make(rule: PodRule): RuleChain | RefusedRule {
@@ -119,7 +157,7 @@ export class RuleChains {
         const text = ranges.map(({ first, last }) => `${first}-${last}`);
         const name = shortName(`blocks${family}`, ...text);
         const set: PacketSet = { table: this.#table, name, key: [families[family]], hasRanges: true };
-        const bytes = (value: bigint): Uint8Array => ipBytes(ipOf(family, value) satisfies Ip);
+        const bytes = (value: bigint): Uint8Array => ipBytes(ipOf(family, value));
         return [
           filled(
             set,

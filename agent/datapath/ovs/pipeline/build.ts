@@ -5,9 +5,18 @@ import { type TableName, tables } from "./tables.ts";
 /**
  * Antrea's priorities. `guard` drops what only a few may send, below the flows that allow those; `outside` is for
  * packets that no pod, node or service of the cluster has matched; `answer` is for answers, which no rule is looked up
- * for.
+ * for; `untracked` comes before all that goes by a packet's connection.
  */
-export const Priority = { miss: 0, outside: 180, low: 190, normal: 200, answer: 202, guard: 205, high: 210 } as const;
+export const Priority = {
+  miss: 0,
+  outside: 180,
+  low: 190,
+  normal: 200,
+  answer: 202,
+  guard: 205,
+  high: 210,
+  untracked: 215,
+} as const;
 
 /** One flow. Without actions and without a next table it drops. */
 export function step(

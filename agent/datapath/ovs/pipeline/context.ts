@@ -22,6 +22,8 @@ export interface PipelineContext {
   readonly podSubnets: readonly Cidr[];
   /** Addresses of services that the node's kernel translates, as with kube-proxy, and not the switch. */
   readonly kernelServices?: readonly Cidr[];
+  /** `true`: connection tracking takes all SCTP between two addresses for one connection, whatever the ports. */
+  readonly joinsSctp?: boolean;
   /** `true`: projects are isolated by their VNIDs. */
   readonly multitenant: boolean;
   /** `true`: the switch has meters, which limit how fast a pod opens connections. */

@@ -1,6 +1,15 @@
 import { type Ip, sameIp } from "../../../../shared/net/ip.ts";
 import type { Direction } from "../../../../shared/policy/mod.ts";
-import { ct, type Flow, load, type MatchBuilder, match, move } from "../../../protocols/openflow/mod.ts";
+import {
+  ct,
+  ctClear,
+  type Flow,
+  load,
+  type MatchBuilder,
+  match,
+  move,
+  resubmit,
+} from "../../../protocols/openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import { rememberSource } from "./connections.ts";
 import type { PipelineContext } from "./context.ts";
@@ -57,6 +66,7 @@ const directions: readonly Direction[] = ["egress", "ingress"];
 export const policyFlows = (context: PipelineContext): Flow[] => [
   ...directions.flatMap((direction) => [...answerFlows(direction), ...refusalFlows(context, direction)]),
   ...exemptFlows(context),
+  ...sctpFlows(context),
   ...rejudgingFlows(context),
   ...labelFlows(context),
 ];
@@ -123,6 +133,24 @@ function exemptFlows({ gateway, nodeAddresses, kernelServices = [] }: PipelineCo
     ),
   ];
 }
+
+/**
+ * Where all SCTP between two addresses is one connection, a rule for one port would let the others pass, and a question
+ * would pass as an answer. So each packet is judged for itself, answers too.
+ */
+const sctpFlows = (context: PipelineContext): Flow[] =>
+  context.joinsSctp !== true
+    ? []
+    : familiesOf(context).map((family) =>
+        step(
+          stages.egress.rule,
+          Priority.untracked,
+          match()
+            .protocol(family === 4 ? "sctp" : "sctp6")
+            .ctState("+trk"),
+          [ctClear, resubmit(tables.EgressRule)],
+        ),
+      );
 
 /** In place of the usual commit, where a rule was looked up for the packet. */
 const labelFlows = (context: PipelineContext): Flow[] =>

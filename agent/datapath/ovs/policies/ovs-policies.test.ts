@@ -61,7 +61,7 @@ describe("policies of a switch", () => {
     });
     await using program = await start();
     await isFilled(program);
-    policies.begin(program, context, () => undefined);
+    policies.begin(program, context, async () => undefined);
     await connect(program, policies);
     const first = flows.done.find((changes) => tablesOf(changes).has(tables.Classifier)) ?? [];
     for (const table of ["IngressRule", "IngressDefaultRule", "EgressDefaultRule"] as const)
@@ -72,7 +72,7 @@ describe("policies of a switch", () => {
     await using program = await start({ bundleMessages: 6 });
     await isFilled(program);
     const policies = new OvsPolicies(flows.management);
-    policies.begin(program, context, () => undefined);
+    policies.begin(program, context, async () => undefined);
     await connect(program, policies);
     await policies.enforce(wanting(rule("r", "ingress")));
     flows.done.length = 0;
@@ -89,7 +89,7 @@ describe("policies of a switch", () => {
     await using program = await start({ setMs: 100 });
     await isFilled(program);
     const policies = new OvsPolicies(flows.management);
-    policies.begin(program, context, () => undefined);
+    policies.begin(program, context, async () => undefined);
     await connect(program, policies);
     await flows.close();
     await expect.poll(() => program.status.connected).toBe(false);
@@ -106,7 +106,7 @@ describe("policies of a switch", () => {
     await using program = await start();
     await isFilled(program);
     const policies = new OvsPolicies(flows.management);
-    policies.begin(program, context, () => undefined);
+    policies.begin(program, context, async () => undefined);
     await connect(program, policies);
     await policies.enforce(wanting());
     // OFPET_FLOW_MOD_FAILED, "table full": it has no room for what the rule counts by.

@@ -12,8 +12,8 @@ import { type Counts, readCounts } from "./rule-counts.ts";
 interface Running {
   readonly program: Pick<OpenFlowProgram, "set" | "compare" | "status">;
   readonly flows: PolicyFlows;
-  /** Called when packets have to go by other flows from now on. */
-  readonly changed: () => void;
+  /** Called when packets have to go by other flows from now on; answers when they do. */
+  readonly changed: () => Promise<void>;
 }
 
 /**
@@ -31,7 +31,7 @@ export class OvsPolicies implements PolicyEnforcement {
   }
 
   /** From now on changes go to the program. What `alongside` answers is to be told it first. */
-  begin(program: Running["program"], context: PipelineContext, changed: () => void): void {
+  begin(program: Running["program"], context: PipelineContext, changed: () => Promise<void>): void {
     const [start = 0] = crypto.getRandomValues(new Uint32Array(1));
     // Connections live longer than agents, and no other rule may have their labels.
     const flows = new PolicyFlows(context, BigInt(start) << 32n);
@@ -67,8 +67,6 @@ export class OvsPolicies implements PolicyEnforcement {
     } catch (caught) {
       if (!isRefusedFlowSet(caught)) throw caught;
       return [...refused, ...(await this.#enforceOneByOne(running, before, wanted))];
-    } finally {
-      running.changed();
     }
   }
 
@@ -113,7 +111,7 @@ export class OvsPolicies implements PolicyEnforcement {
 }
 
 /** @throws {CniError} as `SwitchProgram.set` */
-async function pass({ program, flows }: Running): Promise<void> {
+async function pass({ program, flows, changed }: Running): Promise<void> {
   const changes = flows.take();
   if (changes.size === 0) return;
   try {
@@ -122,4 +120,5 @@ async function pass({ program, flows }: Running): Promise<void> {
     if (isRefusedFlowSet(caught)) flows.putBack(changes);
     throw caught;
   }
+  await changed();
 }

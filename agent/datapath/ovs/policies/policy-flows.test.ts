@@ -18,6 +18,7 @@ const context: PipelineContext = {
   nodeAddresses: [cidr("172.30.0.1/24")],
   podSubnets: [cidr("10.10.1.0/24"), cidr("fd00:10:1::/64")],
   kernelServices: [cidr("10.96.0.0/16")],
+  joinsSctp: true,
   multitenant: false,
 };
 

@@ -7,7 +7,7 @@ import type {
   PlainPort,
   PlainRule,
   PlainTraffic,
-} from "./oracle.ts";
+} from "../policies/oracle.ts";
 
 type Random = (bound: number) => number;
 type PlainSelector = PlainPolicy["spec"]["podSelector"];
