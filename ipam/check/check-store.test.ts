@@ -187,6 +187,21 @@ test("a database of pods that come and go is in order, also beside its configura
   expect((await node.run("check")).stdout).toBe(`${node.dataDir}/leases.db: 6 leases, in order\n`);
 });
 
+test("an interface that waits to be taken away since a moment ago is in order", async () => {
+  using node = await withPods();
+  await node.change((store) => store.setPendingDetach({ network: "blue", sandboxId: "left", ifname: "eth0" }, true));
+  expect(await check(node)).toMatchObject({ status: 0, findings: [] });
+});
+
+test("of many interfaces that wait for long the first are told of", async () => {
+  using node = await withPods();
+  const rows = Array.from({ length: 150 }, (_, i) => `('blue', 'gone${i}', 'eth0', ${hourAgo()})`);
+  write(node, `INSERT INTO departure VALUES ${rows.join(", ")}`);
+  const { findings } = await check(node);
+  expect(findings.length).toBeGreaterThan(1);
+  expect(findings.length).toBeLessThan(rows.length);
+});
+
 test("there is a case for each code", () => {
   // Of the configuration, which only the command has: ipam/config/unknown-keys.test.ts.
   expect(faults.map(({ code }) => code).sort()).toEqual(

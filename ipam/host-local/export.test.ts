@@ -42,6 +42,23 @@ describe("an empty directory", () => {
     expect(statSync(directory).mode & 0o777).toBe(0o700);
   });
 
+  test("gets again what has changed alone", async () => {
+    using there = hostLocalInScratch();
+    using allocator = await there.open();
+    for (const id of ["a", "b"]) add(allocator, id);
+    const options = { directory: `${there.dataDir}/out`, network: "net" };
+    await exportHostLocal(allocator, options);
+    const told: number[] = [];
+    const again = { ...options, onProgress: ({ done }: { readonly done: number }) => void told.push(done) };
+    expect(await exportHostLocal(allocator, again)).toMatchObject({ leases: 4, written: 0, removed: 0 });
+    allocator.release(ownerOf("a"), "cooling");
+    expect(await exportHostLocal(allocator, options)).toMatchObject({ leases: 2, written: 0, removed: 2 });
+    add(allocator, "c");
+    // Two addresses, and who got the last of each set.
+    expect(await exportHostLocal(allocator, again)).toMatchObject({ leases: 4, written: 4, removed: 0 });
+    expect(told.at(-1)).toBe(4);
+  });
+
   test("gets Windows names on request", async () => {
     using there = hostLocalInScratch();
     using allocator = await there.open();

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, symlinkSync, utimesSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { openLibc } from "../../shared/server/libc.linux.ts";
@@ -49,11 +49,13 @@ describe("taking over", () => {
     for (const id of ["a", "b"]) allocator.release(ownerOf(id), "cooling");
     const wanted = configOf({ subnet: "10.0.0.0/24" }, { runtimeConfig: { ips: ["10.0.0.4"] } });
     allocator.allocate(ownerOf("other"), wanted);
+    // Of which nobody here has ever heard.
+    writeFileSync(`${there.directory}/10.0.0.9`, "late\r\neth0");
     const again = await importHostLocal(allocator, options);
     expect(again).toMatchObject({
       taken: 0,
       already: 1,
-      released: 1,
+      released: 2,
       dropped: 0,
       clashes: [{ ours: { owner: ownerOf("other") } }],
     });

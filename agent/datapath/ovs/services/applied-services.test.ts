@@ -1,10 +1,18 @@
 import { expect, test } from "vitest";
 import { createLogger } from "../../../../shared/log.ts";
-import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
+import { formatIp, parseCidr, parseIp } from "../../../../shared/net/ip.ts";
 import { AppliedServices } from "./applied-services.ts";
 import type { Service } from "./service.ts";
 
 const logger = createLogger("error", () => undefined);
+
+const serviceWith = (...endpoints: readonly string[]): Service => ({
+  key: "a",
+  clusterIp: parseIp("10.96.0.1")!,
+  protocol: "tcp",
+  port: 80,
+  endpoints: endpoints.map((text) => ({ ip: parseIp(text)!, port: 8080, weight: 100 })),
+});
 
 /** What is put into the switch for a service with this endpoint alone, where these are the node's blocks. */
 function keysFor(endpoint: string, ...blocks: readonly string[]): readonly string[] {
@@ -31,4 +39,19 @@ test.each([
 ] as const)("an endpoint may be a pod of this node: %s", (_which, endpoint, blocks, isLocal) => {
   const hairpin = isLocal ? [`service-hairpin/${endpoint}`] : [];
   expect(keysFor(endpoint, ...blocks)).toEqual(["service/a", ...hairpin]);
+});
+
+test("a change of which nobody knows whether the switch has it leaves what was known, and goes with the rest", () => {
+  const applied = new AppliedServices({ podSubnets: [] }, logger);
+  const stepTo = (service?: Service) =>
+    applied.step([...applied.changesTo(new Map(service === undefined ? [] : [["a", service]]))]);
+  stepTo(serviceWith("10.10.1.2")).confirm();
+  stepTo(serviceWith("10.10.1.3")).markDirty();
+  const [change] = applied.changesTo(new Map());
+  expect(change?.before?.endpoints.map(({ ip }) => formatIp(ip))).toEqual(["10.10.1.2"]);
+  expect([...stepTo().changes]).toEqual([
+    ["service/a", undefined],
+    ["service-hairpin/10.10.1.2", undefined],
+    ["service-hairpin/10.10.1.3", undefined],
+  ]);
 });

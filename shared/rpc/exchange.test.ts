@@ -2,15 +2,16 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { exchange } from "./exchange.ts";
 import { exchangeAlone } from "./exchange-alone.linux.ts";
 import type { H2Call, Outcome } from "./h2-client.ts";
 import { GrpcCode, RpcError } from "./rpc-error.ts";
 
 /**
- * A server in a process of its own, as this one blocks. The first byte says what it does: answer with the number of bytes
+ * A server in a process of its own, as this one may block. The first byte says what it does: answer with the number of bytes
  * that came as soon as there is a "." at the end, the same in two parts, say nothing, close, or break the connection.
  */
 const server = `
@@ -60,7 +61,19 @@ class ScriptedCall {
   }
 }
 
-describeWith("a call of a process that does nothing else", ["linux", "root"], () => {
+type Exchange = (
+  address: string,
+  call: H2Call,
+  timeoutMs: number,
+  what: string,
+) => ReturnType<typeof exchangeAlone> | ReturnType<typeof exchange>;
+
+const ways: readonly (readonly [string, Exchange])[] = [
+  ["of a process that does nothing else", exchangeAlone],
+  ["of one that does more", exchange],
+];
+
+describeWith("a call", ["linux", "root"], () => {
   let scratch: ReturnType<typeof scratchDir>;
   let path: string;
   const children: ReturnType<typeof spawn>[] = [];
@@ -88,16 +101,14 @@ describeWith("a call of a process that does nothing else", ["linux", "root"], ()
   });
   afterEach(() => scratch[Symbol.dispose]());
 
-  const ask = (call: ScriptedCall, timeoutMs = 20_000, at = path): string | undefined => {
-    const answer = exchangeAlone(at, call as unknown as H2Call, timeoutMs, "Cannot ask");
+  const ask = async (by: Exchange, call: ScriptedCall, timeoutMs = 20_000, at = path): Promise<string | undefined> => {
+    const answer = await by(at, call as unknown as H2Call, timeoutMs, "Cannot ask");
     return answer instanceof Uint8Array ? new TextDecoder().decode(answer) : answer;
   };
-  const refusal = (
-    at: string,
-    timeoutMs = 20_000,
-  ): Pick<RpcError, "grpcCode" | "message" | "absent" | "unreachable"> => {
+  type Refusal = Pick<RpcError, "grpcCode" | "message" | "absent" | "unreachable">;
+  const refusal = async (by: Exchange, at: string, timeoutMs = 20_000): Promise<Refusal> => {
     try {
-      ask(new ScriptedCall("a."), timeoutMs, at);
+      await ask(by, new ScriptedCall("a."), timeoutMs, at);
     } catch (caught) {
       const { grpcCode, message, absent, unreachable } = caught as RpcError;
       return { grpcCode, message, absent, unreachable };
@@ -105,46 +116,63 @@ describeWith("a call of a process that does nothing else", ["linux", "root"], ()
     throw new Error("Broken invariant: this must fail");
   };
 
-  test.each([
-    ["at once", ["a."], "2."],
-    ["in parts", ["p."], "2."],
-    ["to several parts of a request", ["a", "bc", "."], "4."],
-    // More than the kernel takes at a time.
-    ["to a long request", ["a".repeat(3_000_000), "."], "3000001."],
-  ])("is answered %s", (_name, parts, answer) => {
-    expect(ask(new ScriptedCall(...parts))).toBe(answer);
-  });
+  describe.each(ways)("%s", (_who, by) => {
+    test.each([
+      ["at once", ["a."], "2."],
+      ["in parts", ["p."], "2."],
+      ["to several parts of a request", ["a", "bc", "."], "4."],
+      // More than the kernel takes at a time.
+      ["to a long request", ["a".repeat(3_000_000), "."], "3000001."],
+    ])("is answered %s", async (_name, parts, answer) => {
+      expect(await ask(by, new ScriptedCall(...parts))).toBe(answer);
+    });
 
-  test("has no answer where none comes in time", () => {
-    expect(ask(new ScriptedCall("s."), 30)).toBeUndefined();
-  });
+    test("has no answer where none comes in time", async () => {
+      expect(await ask(by, new ScriptedCall("s."), 30)).toBeUndefined();
+    });
 
-  test("ends with what the call says of a server that closes, or breaks off", () => {
-    const [closed, broken] = [new ScriptedCall("c."), new ScriptedCall("b.")];
-    expect(() => ask(closed)).toThrow("it ended: undefined");
-    expect(() => ask(broken)).toThrow(/it ended/);
-    expect([closed.ends, broken.ends.length]).toEqual([[undefined], 1]);
-  });
+    test("ends with what the call says of a server that closes, or breaks off", async () => {
+      const [closed, broken] = [new ScriptedCall("c."), new ScriptedCall("b.")];
+      await expect(ask(by, closed)).rejects.toThrow("it ended: undefined");
+      await expect(ask(by, broken)).rejects.toThrow(/it ended/);
+      expect([closed.ends[0], broken.ends.length > 0]).toEqual([undefined, true]);
+    });
 
-  test("ends at once where the call has failed before", () => {
-    const call = new ScriptedCall("s.");
-    call.outcome = { t: "failed", error: new RpcError(GrpcCode.internal, "no such call") };
-    expect(() => ask(call)).toThrow("no such call");
-  });
+    test("ends at once where the call has failed before", async () => {
+      const call = new ScriptedCall("s.");
+      call.outcome = { t: "failed", error: new RpcError(GrpcCode.internal, "no such call") };
+      await expect(ask(by, call)).rejects.toThrow("no such call");
+    });
 
-  test("reaches nobody where nobody listens", () => {
-    writeFileSync(join(scratch.path, "file"), "");
-    for (const [name, why] of [
-      ["none", "ENOENT"],
-      ["file", "ECONNREFUSED"],
-    ] as const)
-      expect(refusal(join(scratch.path, name))).toEqual({
-        grpcCode: GrpcCode.unavailable,
-        message: `Cannot ask: nobody listens (${why}), wanted an agent`,
-        absent: true,
+    test("reaches nobody where nobody listens", async () => {
+      writeFileSync(join(scratch.path, "file"), "");
+      for (const [name, why] of [
+        ["none", "ENOENT"],
+        ["file", "ECONNREFUSED"],
+      ] as const)
+        expect(await refusal(by, join(scratch.path, name))).toEqual({
+          grpcCode: GrpcCode.unavailable,
+          message: `Cannot ask: nobody listens (${why}), wanted an agent`,
+          absent: true,
+          unreachable: true,
+        });
+    });
+
+    test("waits for a listener whose queue is full, as long as it may", async () => {
+      const at = join(scratch.path, "s");
+      await listener(at, 0, "full");
+      expect(await refusal(by, at, 50)).toEqual({
+        grpcCode: GrpcCode.deadlineExceeded,
+        message: "Cannot ask: its listener took no connection within 50 ms",
+        absent: false,
         unreachable: true,
       });
-    expect(refusal(join(scratch.path, "file", "s"))).toEqual({
+    });
+  });
+
+  test("names what else keeps it from connecting", async () => {
+    writeFileSync(join(scratch.path, "file"), "");
+    expect(await refusal(exchangeAlone, join(scratch.path, "file", "s"))).toEqual({
       grpcCode: GrpcCode.unavailable,
       message: "Cannot ask: connecting fails with ENOTDIR, wanted an agent",
       absent: false,
@@ -152,11 +180,11 @@ describeWith("a call of a process that does nothing else", ["linux", "root"], ()
     });
   });
 
-  test("names a path that is too long, in bytes", () => {
+  test("names a path that is too long, in bytes", async () => {
     const long = `/${"x".repeat(106)}`;
-    expect(refusal(long)).toMatchObject({ absent: true });
+    expect(await refusal(exchangeAlone, long)).toMatchObject({ absent: true });
     for (const path of [`${long}x`, `/${"x".repeat(105)}ü`])
-      expect(refusal(path)).toMatchObject({
+      expect(await refusal(exchangeAlone, path)).toMatchObject({
         grpcCode: GrpcCode.unavailable,
         message: expect.stringMatching(/^Cannot ask: the path is longer than 10[67] bytes$/),
         unreachable: true,
@@ -167,20 +195,9 @@ describeWith("a call of a process that does nothing else", ["linux", "root"], ()
     const at = join(scratch.path, "s");
     Bun.spawnSync(["chmod", "777", scratch.path]);
     await listener(at, 65_534, "open");
-    expect(refusal(at)).toEqual({
+    expect(await refusal(exchangeAlone, at)).toEqual({
       grpcCode: GrpcCode.unavailable,
       message: "Cannot ask: user 65534 listens there, wanted root",
-      absent: false,
-      unreachable: true,
-    });
-  });
-
-  test("waits for a listener whose queue is full, as long as it may", async () => {
-    const at = join(scratch.path, "s");
-    await listener(at, 0, "full");
-    expect(refusal(at, 50)).toEqual({
-      grpcCode: GrpcCode.deadlineExceeded,
-      message: "Cannot ask: its listener took no connection within 50 ms",
       absent: false,
       unreachable: true,
     });
