@@ -15,6 +15,7 @@ import type { PoliciesConfig } from "../config/agent-config.ts";
 /** What our controller is known by in a cluster. */
 const service = "pipette-controller";
 const caConfigMap = `${service}-ca`;
+const usualNamespace = "kube-system";
 
 /**
  * Finds the controller: the one that is configured, or any that stands behind its Service. Its pods are asked themselves,
@@ -55,8 +56,12 @@ export function controllerAccess(
  * @returns a client, for its caller to close
  * @throws {Error} where there is none, or it cannot be known by its certificate
  */
-export async function controllerAsked(api: ApiClient, { tls, credentials }: ClusterAccess): Promise<ApiClient> {
-  const [server, ca] = [await readyEndpoint(api), await publishedAuthorities(api)];
+export async function controllerAsked(
+  api: ApiClient,
+  { tls, credentials }: ClusterAccess,
+  namespace = usualNamespace,
+): Promise<ApiClient> {
+  const [server, ca] = [await readyEndpoint(api, namespace), await publishedAuthorities(api, namespace)];
   const material = async (): Promise<TlsMaterial> => {
     const { cert, key } = await tls();
     const serverName = `${service}.${namespace}.svc`;
