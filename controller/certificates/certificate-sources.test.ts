@@ -14,8 +14,6 @@ import { publish } from "./publish.ts";
 import { renewed } from "./renewal.ts";
 import type { Serving } from "./serving.ts";
 
-type ApiRequest = ScriptedTransport["requests"][number];
-
 interface Stored {
   readonly metadata: { readonly resourceVersion: string };
   readonly [key: string]: unknown;
