@@ -2,6 +2,7 @@ import { sameIp } from "../../../shared/net/ip.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { podFlows } from "./pipeline/mod.ts";
+import { isolationKey } from "./policies/policy-flows.ts";
 import { AppliedRecord } from "./program/applied-record.ts";
 import type { FlowSet, FlowSetChanges } from "./program/flow-set.ts";
 
@@ -19,7 +20,7 @@ export class AppliedPods {
       const key = podKey(owner);
       if (this.#record.isApplied(key, (applied) => isSame(applied, pod))) continue;
       this.#record.set(key, pod);
-      changes.set(key, { category: Category.pod, flows: podFlows(context, pod) });
+      changes.set(key, { category: Category.pod, flows: podFlows(context, pod), needs: isolationKey(owner) });
     }
     for (const key of this.#overtaken(changes)) changes.set(key, undefined);
     return changes;

@@ -78,7 +78,8 @@ const misses: readonly (readonly [TableName, TableName | undefined])[] = [
   ["EndpointDNAT", "EgressRule"],
   ["EgressRule", "EgressDefaultRule"],
   ["EgressDefaultRule", "L3Forwarding"],
-  ["EgressMetric", "L3Forwarding"],
+  // Only what a rule lets pass goes on, and what is refused ends here.
+  ["EgressMetric", undefined],
   ["L3Forwarding", undefined],
   ["L3DecTTL", undefined],
   ["SNATMark", "SNAT"],
@@ -86,7 +87,7 @@ const misses: readonly (readonly [TableName, TableName | undefined])[] = [
   ["L2ForwardingCalc", undefined],
   ["IngressRule", "IngressDefaultRule"],
   ["IngressDefaultRule", "ConntrackCommit"],
-  ["IngressMetric", "ConntrackCommit"],
+  ["IngressMetric", undefined],
   ["ConntrackCommit", "Output"],
   ["Output", undefined],
 ];

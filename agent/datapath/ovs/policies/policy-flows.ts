@@ -251,7 +251,7 @@ export class PolicyFlows {
   #isolate(key: string): void {
     const [isolation, found] = [this.#isolated.get(key), this.#interfaces.get(key)];
     const flows = found === undefined ? [] : (isolation?.directions ?? []).flatMap((one) => isolationFlows(one, found));
-    const name = `${policyPrefix}pod/${key}`;
+    const name = isolationKey(key);
     if (Bun.deepEquals(flows, this.#flowSets.get(name)?.flows ?? [])) return;
     this.#set(name, flows.length === 0 ? undefined : { category: Category.policy, flows });
   }
@@ -266,6 +266,9 @@ export class PolicyFlows {
     this.#untold.add(key);
   }
 }
+
+/** Of what closes the pod of this owner's key. */
+export const isolationKey = (owner: string): string => `${policyPrefix}pod/${owner}`;
 
 const ruleKey = (id: string): string => `${policyPrefix}rule/${id}`;
 

@@ -13,6 +13,8 @@ export interface FlowSet {
   readonly groups?: readonly OpenFlowGroup[];
   /** The object number in the cookie, also of learned flows. */
   readonly object?: number;
+  /** The key of one that it may not be in force without: where the switch refuses that, this is left out too. */
+  readonly needs?: string;
 }
 
 /** Flow sets by their keys in the program; `undefined` takes one away. */
@@ -42,6 +44,7 @@ export interface KeyedFlowSet {
   readonly category: Category;
   readonly flows: ReadonlyMap<string, Flow>;
   readonly groups: ReadonlyMap<number, OpenFlowGroup>;
+  readonly needs?: string;
 }
 
 /**
@@ -60,7 +63,8 @@ export function keyFlowSet(key: string, flowSet: FlowSet, round: number, object:
     if (groups.has(group.id)) throw doubled(key, `group ${group.id}`);
     groups.set(group.id, group);
   }
-  return { category: flowSet.category, flows, groups };
+  const { category, needs } = flowSet;
+  return { category, flows, groups, ...(needs === undefined ? {} : { needs }) };
 }
 
 const doubled = (key: string, what: string): CniError =>

@@ -197,6 +197,22 @@ describe("what the switch refuses", () => {
     await program.set(one("bad", part([numbered(2)])));
     expect([priorities(), program.status.refused.size]).toEqual([[1, 2], 0]);
   });
+
+  test("while it is filled is left out with what may not be in force without it", async () => {
+    await made.close();
+    made.refuse = withoutNine;
+    const program = await start();
+    const closes: FlowSet = { category: Category.policy, flows: [numbered(9)] };
+    const ends = outcomes([
+      program.set(one("open", { ...part([numbered(1)]), needs: "closes" })),
+      program.set(one("closes", closes)),
+      program.set(one("other", { ...part([numbered(2)]), needs: "none" })),
+    ]);
+    await made.listen();
+    expect((await ends)[2]).toBe("done");
+    expect(priorities()).toEqual([2]);
+    expect(program.status.refused.get("open")).toBe('it needs "closes", which the switch refuses');
+  });
 });
 
 test("a pod comes from the last table to the first, and goes from the first to the last", async () => {

@@ -161,12 +161,17 @@ export class SwitchState {
   }
 
   async #fillPiece(client: OpenFlowClient, piece: ReadonlyMap<string, KeyedFlowSet>): Promise<void> {
-    if (await this.#tryAll(client, wholeRequests([...piece.values()]))) return;
-    for (const [key, flowSet] of piece) {
-      const refusal = await this.#try(client, wholeRequests([flowSet]));
+    const all = [...piece];
+    const isWhole = all.every(([, { needs = "" }]) => !this.refused.has(needs));
+    if (isWhole && (await this.#tryAll(client, wholeRequests([...piece.values()])))) return;
+    for (const [key, flowSet] of all) {
+      const { needs = "" } = flowSet;
+      const refusal = this.refused.has(needs)
+        ? `it needs "${needs}", which the switch refuses`
+        : (await this.#try(client, wholeRequests([flowSet])))?.message;
       if (refusal === undefined) continue;
       this.flowSets.apply(new Map([[key, undefined]]));
-      this.refused.set(key, refusal.message);
+      this.refused.set(key, refusal);
     }
   }
 
