@@ -61,7 +61,7 @@ export class Exchange implements Asker {
       if (length > maxBytes) reject(new Refusal(413, `the body has more than ${maxBytes} bytes`));
       else chunks.push(chunk);
     });
-    this.#request.once("end", () => resolve(joined(chunks, length)));
+    this.#request.once("end", () => resolve(Buffer.concat(chunks, length)));
     this.#request.once("close", () => reject(new Refusal(400, "the request broke off")));
     try {
       return await promise;
@@ -91,14 +91,4 @@ export class Exchange implements Asker {
       destroy: this.#abort,
     };
   }
-}
-
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
 }
