@@ -53,6 +53,7 @@ describeWith("bash", ["bash"], () => {
         "ipam",
         "nodes",
         "tenants",
+        "policy",
         "install",
         "uninstall",
         "completion",
