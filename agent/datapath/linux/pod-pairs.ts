@@ -53,7 +53,9 @@ export class PodPairs implements AsyncDisposable {
   /** The network's addresses in the owner's sandbox. */
   addresses(owner: Owner, network: PodNetwork): readonly Cidr[] {
     const host = findHostLink(this.#socket, owner);
-    const standing = host === undefined ? [] : (peerAddresses(this.#socket, host) ?? []);
+    // One that was detached has its addresses until it is deleted.
+    const isGone = host === undefined || host.group === linkGroup.toDelete;
+    const standing = isGone ? [] : (peerAddresses(this.#socket, host) ?? []);
     return standing.flatMap(({ address }) => (isOfNetwork(network, address.ip) ? [address] : []));
   }
 
