@@ -2,14 +2,14 @@ import { egress, ingress, ns, pod, ports, toA } from "../../fakes/policy-world.t
 import { everybody, type NetpolCase, noneFromXa, noneIntoX, noneIntoXa, type Reached } from "./netpol-case.ts";
 
 const yIntoXa: Reached = [
-  "-........ X-....... X.-......",
+  "-........ #-....... #.-......",
   "...-..... ....-.... .....-...",
-  "X.....-.. X......-. X.......-",
+  "#.....-.. #......-. #.......-",
 ];
 const yaIntoXa: Reached = [
-  "-........ X-....... X.-......",
-  "...-..... X...-.... X....-...",
-  "X.....-.. X......-. X.......-",
+  "-........ #-....... #.-......",
+  "...-..... #...-.... #....-...",
+  "#.....-.. #......-. #.......-",
 ];
 
 const fromY = (...list: object[]) => toA(ingress({ from: [ns("y")], ...ports(...list.map((each) => ({ ...each }))) }));

@@ -18,9 +18,9 @@ export const denying: readonly NetpolCase[] = [
           {
             port: 80,
             reached: [
-              "-XXXXXXXX X-XXXXXXX XX-XXXXXX",
-              "XXX-..... XXX.-.... XXX..-...",
-              "XXX...-.. XXX....-. XXX.....-",
+              "-######## #-####### ##-######",
+              "###-..... ###.-.... ###..-...",
+              "###...-.. ###....-. ###.....-",
             ],
           },
         ],
@@ -37,8 +37,8 @@ export const denying: readonly NetpolCase[] = [
             port: 80,
             reached: [
               "-........ .-....... ..-......",
-              "XXX-..... XXX.-.... XXX..-...",
-              "XXX...-.. XXX....-. XXX.....-",
+              "###-..... ###.-.... ###..-...",
+              "###...-.. ###....-. ###.....-",
             ],
           },
         ],
@@ -58,7 +58,7 @@ export const denying: readonly NetpolCase[] = [
           {
             port: 80,
             reached: [
-              "-XXXXXXXX X-XXXXXXX XX-XXXXXX",
+              "-######## #-####### ##-######",
               "...-..... ....-.... .....-...",
               "......-.. .......-. ........-",
             ],

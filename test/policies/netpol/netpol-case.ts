@@ -7,7 +7,7 @@ export type PolicyIn = readonly [namespace: string, spec: ApiObject];
 
 /**
  * Who reaches whom, by three texts: what x/a, x/b and x/c reach, then what those of y do, then of z. Each of the three
- * words of a text has a sign for each of the nine, x/a first: "." reached, "X" not, "-" itself, which no case is about.
+ * words of a text has a sign for each of the nine, x/a first: "." reached, "#" not, "-" itself, which no case is about.
  */
 export type Reached = readonly [string, string, string];
 
@@ -44,21 +44,21 @@ export const everybody: Reached = [
 
 /** Nobody reaches the pods of x. */
 export const noneIntoX: Reached = [
-  "-XX...... X-X...... XX-......",
-  "XXX-..... XXX.-.... XXX..-...",
-  "XXX...-.. XXX....-. XXX.....-",
+  "-##...... #-#...... ##-......",
+  "###-..... ###.-.... ###..-...",
+  "###...-.. ###....-. ###.....-",
 ];
 
 /** Nobody reaches x/a. */
 export const noneIntoXa: Reached = [
-  "-........ X-....... X.-......",
-  "X..-..... X...-.... X....-...",
-  "X.....-.. X......-. X.......-",
+  "-........ #-....... #.-......",
+  "#..-..... #...-.... #....-...",
+  "#.....-.. #......-. #.......-",
 ];
 
 /** x/a reaches nobody. */
 export const noneFromXa: Reached = [
-  "-XXXXXXXX .-....... ..-......",
+  "-######## .-....... ..-......",
   "...-..... ....-.... .....-...",
   "......-.. .......-. ........-",
 ];
@@ -68,7 +68,7 @@ export function isReached(reached: Reached, from: string, to: string): boolean |
   const rows = reached.flatMap((text) => text.split(" "));
   const sign = rows[nine.indexOf(from)]?.[nine.indexOf(to)];
   if (sign === "-" && from === to) return undefined;
-  if (sign !== "." && sign !== "X") throw new Error(`from ${from} to ${to} the table has "${sign}"`);
+  if (sign !== "." && sign !== "#") throw new Error(`from ${from} to ${to} the table has "${sign}"`);
   return sign === ".";
 }
 
