@@ -255,11 +255,10 @@ export class Agent {
     this.#resources.use(made);
     const dataPath = await this.#policed(made, config);
     this.#context.complete(config, dataPath);
-    const leases = allocator.list();
     // Nothing opens before what is known of policies is in force.
-    await this.#policies?.prepare(leases.map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
+    await this.#policies?.prepare(allocator.list().map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
     await dataPath.start();
-    await this.#policies?.begin([...(await dataPath.list()), ...leases].map(({ owner }) => owner));
+    await this.#policies?.begin([...(await dataPath.list()), ...allocator.list()].map(({ owner }) => owner));
     await takeNetworksOver(this.#context);
     await reconcile(this.#context);
     if (this.#state.t === "stopping") return;

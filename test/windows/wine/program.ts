@@ -29,12 +29,12 @@ const longestMs = 60_000;
 /** So often nothing may come from a program that has ended: one long wait could go by while this thread was held up. */
 const silences = { count: 20, eachMs: 50 };
 
-/** Sooner than any program of ours is over under Wine: the runtime alone takes 60 ms, on a machine without other work. */
+/** Sooner than the runtime of our programs has begun under Wine, which takes some 100 ms on a machine without other work. */
 const beginsMs = 30;
 
 /**
- * Wine's loader on a busy machine, once in some ten thousand times: it ends after some milliseconds, with status 1 and
- * without a word. Programs of ours never end so (`shared/cni/plugin-process.test.ts`), and none so soon. Such a one is
+ * Wine's loader on a busy machine, now and then: it ends after some milliseconds, with status 1 and without a word.
+ * Programs of ours never end so (`shared/cni/plugin-process.test.ts`), and none so soon. Such a one is
  * begun once more, unless its input is gone.
  */
 const hasNotBegun = ({ status, stdout, stderr, ms }: Ended, { stdin, inputStaysOpen }: ProgramOptions): boolean =>
