@@ -4,6 +4,7 @@ import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import type { PolicyEnforcement } from "./policies.ts";
+import type { ServiceProxy } from "./services.ts";
 
 /** The container that a call is about: the sandbox itself, or on Windows also one that shares its network. */
 export interface Container {
@@ -130,4 +131,6 @@ export interface DataPath extends AsyncDisposable {
   watch?(look: () => Promise<void>): AsyncDisposable;
   /** Absent: this data path enforces no network policies. */
   readonly policies?: PolicyEnforcement;
+  /** Absent: this data path balances no services. */
+  readonly services?: ServiceProxy;
 }
