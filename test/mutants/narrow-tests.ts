@@ -15,6 +15,9 @@ const firstTests = 6;
 
 /** Folders with tests under test/ that run the product in their own process; those with executables see no mutant. */
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  "agent/datapath/hns/windows-host/": ["adapter", "clean-up", "gateway", "pod-adapters", "script", "set-up"].map(
+    (name) => `test/windows-host/${name}.test.ts`,
+  ),
   "controller/policy/": ["test/policies/compare.test.ts", "test/policies/random-events.test.ts"],
   "shared/policy/": ["test/policies/compare.test.ts", "test/policies/encodings.test.ts"],
   "shared/proto/": ["test/fuzz/corpus.test.ts"],
