@@ -15,6 +15,7 @@ const firstTests = 6;
 
 /** Folders with tests under test/ that run the product in their own process; those with executables see no mutant. */
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  "agent/datapath/hns/node-side.ts": ["test/windows-host/node-side.test.ts"],
   "agent/datapath/hns/windows-host/": ["adapter", "clean-up", "gateway", "pod-adapters", "script", "set-up"].map(
     (name) => `test/windows-host/${name}.test.ts`,
   ),
