@@ -1,17 +1,23 @@
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import type { VitestPluginContext } from "vitest/node";
-import main from "../../vitest.config.mts";
 import { type Mutant, mutated } from "./mutations.ts";
 
 /** The mutant of this run, put in where the file is read: nothing in the work tree changes. */
 const mutant = JSON.parse(process.env["PIPETTE_MUTANT"] ?? "null") as Mutant | null;
 const file = mutant === null ? "" : join(import.meta.dirname, "../..", mutant.path);
 
+/** Without the groups of the whole run, and with modules that are made once for all mutants: both take longer than most tests. */
 export default defineConfig({
-  ...main,
-  // What no mutant changes is made for the tests once, not for each mutant anew: that takes longer than most tests.
-  test: { ...main.test, experimental: { fsModuleCache: true } },
+  test: {
+    pool: "forks",
+    include: ["**/*.test.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 20_000 } },
+    restoreMocks: true,
+    experimental: { fsModuleCache: true },
+  },
   plugins: [
     {
       name: "mutant",
