@@ -76,7 +76,11 @@ test("what the API server has is computed, complete once all kinds are there", a
   expect(objects.computation.size).toMatchObject({ pods: 2, policies: 2 });
   const { cluster, inputs } = objects;
   expect([cluster.namespaceLabels("x"), cluster.namespaceLabels("y")]).toEqual([{ team: "x" }, undefined]);
-  expect(["x", "y", "z"].map((each) => cluster.policiesIn(each).map(({ name }) => name))).toEqual([["p"], ["q"], []]);
+  expect(["x", "y", "z"].map((each) => [...cluster.policiesIn(each)].map(({ name }) => name))).toEqual([
+    ["p"],
+    ["q"],
+    [],
+  ]);
   expect([...inputs.pods].map(({ name }) => name)).toEqual(["a", "b"]);
   expect([[...inputs.namespaces].length, [...inputs.policies].length]).toEqual([1, 2]);
   await eventually(() => objects.trust.clientCa === "PEM", "the authorities of clients");
