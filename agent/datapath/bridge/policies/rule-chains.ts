@@ -18,7 +18,7 @@ import { digest } from "../../owner-names.ts";
 import type { AddressSet, NodePolicies, PodRule, RefusedRule, RulePorts } from "../../policies.ts";
 import { rulesOf } from "../frame-fields.ts";
 import { type FilledChain, type FilledSet, PartDraft, type ProgramPart } from "./packet-program.ts";
-import { addressesIn, portsIn } from "./ranges.ts";
+import { addressesIn, portsIn } from "../../policy-ranges.ts";
 
 /** What stands for one rule. */
 export interface RuleChain {
