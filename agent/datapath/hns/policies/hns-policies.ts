@@ -77,14 +77,14 @@ export class HnsPolicies implements PolicyEnforcement {
    */
   async review(): Promise<void> {
     const { records, listing } = this.#options;
+    for (const id of this.#judged.keys()) if (listing.get(id) === undefined) this.#judged.delete(id);
     const errors: unknown[] = [];
     const left = records.all().values();
     const work = async (): Promise<void> => {
       for (const [id, { owner }] of left)
         try {
           const endpoint = listing.get(id);
-          if (endpoint === undefined) this.#judged.delete(id);
-          else if (this.#needsChange(owner, endpoint)) await this.#change(owner, id);
+          if (endpoint !== undefined && this.#needsChange(owner, endpoint)) await this.#change(owner, id);
         } catch (caught) {
           errors.push(caught);
         }
@@ -154,8 +154,10 @@ export class HnsPolicies implements PolicyEnforcement {
   /** The rules of which HNS is not known to refuse them. */
   #takenBy(id: string, { standing, rules }: Wanted): readonly RulePart[] {
     const judged = this.#judged.get(id);
-    if (judged === undefined || judged.of !== textOf(aclsOf(standing, rules.parts))) return rules.parts;
-    return judged.taken;
+    if (judged === undefined) return rules.parts;
+    if (judged.of === textOf(aclsOf(standing, rules.parts))) return judged.taken;
+    this.#judged.delete(id);
+    return rules.parts;
   }
 
   /** What a change that is under way leaves is not known yet. */
@@ -178,7 +180,6 @@ export class HnsPolicies implements PolicyEnforcement {
       const parts = this.#takenBy(id, wanted);
       try {
         await this.#replace(endpoint, aclsOf(wanted.standing, parts));
-        if (parts === wanted.rules.parts) this.#judged.delete(id);
       } catch (caught) {
         if (!isRefusal(caught)) throw caught;
         await this.#replaceOneByOne(endpoint, wanted);
