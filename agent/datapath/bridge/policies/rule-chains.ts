@@ -16,9 +16,9 @@ import {
 } from "../../../protocols/netlink/mod.ts";
 import { digest } from "../../owner-names.ts";
 import type { AddressSet, NodePolicies, PodRule, RefusedRule, RulePorts } from "../../policies.ts";
+import { addressesIn, portsIn } from "../../policy-ranges.ts";
 import { rulesOf } from "../frame-fields.ts";
 import { type FilledChain, type FilledSet, PartDraft, type ProgramPart } from "./packet-program.ts";
-import { addressesIn, portsIn } from "./ranges.ts";
 
 /** What stands for one rule. */
 export interface RuleChain {
