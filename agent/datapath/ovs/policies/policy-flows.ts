@@ -1,8 +1,9 @@
 import { ownerKey } from "../../../../shared/cni/owner-key.ts";
-import { formatCidr } from "../../../../shared/net/ip.ts";
+import type { Owner } from "../../../../shared/cni/types.ts";
+import { formatCidr, type Ip, sameIp } from "../../../../shared/net/ip.ts";
 import type { BlockPeer, Direction } from "../../../../shared/policy/mod.ts";
 import type { Flow } from "../../../protocols/openflow/mod.ts";
-import type { AddressSet, Isolation, NodePolicies, PodRule, RefusedRule } from "../../policies.ts";
+import type { AddressSet, Isolation, LoggedVerdicts, NodePolicies, PodRule, RefusedRule } from "../../policies.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import { Category } from "../pipeline/cookie.ts";
 import { familiesOf } from "../pipeline/families.ts";
@@ -57,6 +58,7 @@ export const nothing: NodePolicies = { rules: new Map(), isolated: new Map() };
 export class PolicyFlows {
   readonly #bounds: PolicyBounds;
   #context: PipelineContext;
+  readonly #reported: LoggedVerdicts;
   readonly #matches = new SharedMatches();
   readonly #numbers = new StableIds();
   readonly #rules = new Map<string, AppliedRule>();
@@ -73,9 +75,15 @@ export class PolicyFlows {
   readonly #untold = new Set<string>();
   #label: bigint;
 
-  /** @param firstLabel another one in each start of the agent */
-  constructor(context: PipelineContext, firstLabel: bigint, bounds: Partial<PolicyBounds> = {}) {
+  /** @param firstLabel another one in each start of the agent @param reported which packets are */
+  constructor(
+    context: PipelineContext,
+    firstLabel: bigint,
+    bounds: Partial<PolicyBounds> = {},
+    reported: LoggedVerdicts = "off",
+  ) {
     this.#context = context;
+    this.#reported = reported;
     this.#label = firstLabel;
     this.#bounds = { ...policyBounds, ...bounds };
   }
@@ -83,6 +91,18 @@ export class PolicyFlows {
   /** The rule of a conjunctive match. */
   ruleOf(number: number): PodRule | undefined {
     return this.#byNumber.get(number)?.rule;
+  }
+
+  /** Whether the switch can bound how many packets are reported. */
+  get isMetered(): boolean {
+    return this.#context.metered === true;
+  }
+
+  /** The isolated pod at a port, or with an address. */
+  podAt(at: { readonly ofport: number } | { readonly ip: Ip }): Owner | undefined {
+    for (const [{ owner }, { ofport, ips }] of this.isolated())
+      if ("ofport" in at ? ofport === at.ofport : ips.some((ip) => sameIp(ip, at.ip))) return owner;
+    return undefined;
   }
 
   /** Isolated pods that have an interface. */
@@ -257,7 +277,8 @@ export class PolicyFlows {
   }
 
   #setBase(): void {
-    this.#set(baseKey, { category: Category.policy, flows: policyFlows(this.#context) });
+    const reported = this.isMetered ? this.#reported : "off";
+    this.#set(baseKey, { category: Category.policy, flows: policyFlows(this.#context, reported) });
   }
 
   #set(key: string, flowSet: FlowSet | undefined): void {
