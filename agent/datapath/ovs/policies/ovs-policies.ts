@@ -83,7 +83,7 @@ export class OvsPolicies implements PolicyEnforcement, AsyncDisposable {
       return refused;
     } catch (caught) {
       if (!isRefusedFlowSet(caught)) throw caught;
-      return [...refused, ...(await this.#enforceOneByOne(running, before, wanted))];
+      return [...refused, ...(await this.#enforceWithoutRefused(running, before, wanted))];
     }
   }
 
@@ -115,22 +115,25 @@ export class OvsPolicies implements PolicyEnforcement, AsyncDisposable {
     await this.#reporter?.[Symbol.asyncDispose]();
   }
 
-  /** To find the rules that the switch refuses, so that others are not concerned: what is new first, then the rest. */
-  async #enforceOneByOne(running: Running, before: NodePolicies, wanted: NodePolicies): Promise<RefusedRule[]> {
+  /**
+   * Finds the rules that the switch refuses, each of those that are new by itself, so that others are not concerned. No
+   * packet meets a rule that is tried: until all that are not refused come at once, what was in force is.
+   */
+  async #enforceWithoutRefused(running: Running, before: NodePolicies, wanted: NodePolicies): Promise<RefusedRule[]> {
     const refused: RefusedRule[] = [];
-    let state = before;
     const rules = new Map(wanted.rules);
+    const tried: PodRule[] = [];
     for (const [id, rule] of wanted.rules) {
       if (before.rules.get(id) === rule) continue;
-      const next = { rules: new Map([...state.rules, [id, rule]]), isolated: state.isolated };
+      tried.push({ ...rule, id: `${id} tried` });
       try {
-        running.flows.want(next);
+        running.flows.want(before, tried);
         await pass(running);
-        state = next;
       } catch (caught) {
         if (!isRefusedFlowSet(caught)) throw caught;
         refused.push({ id, reason: caught.message });
         rules.delete(id);
+        tried.pop();
       }
     }
     running.flows.want({ rules, isolated: wanted.isolated });

@@ -133,13 +133,17 @@ export class PolicyFlows {
     this.#relabel(this.#matches.takeNarrowed());
   }
 
-  /** @returns the rules that the switch could not hold */
-  want({ rules, isolated }: NodePolicies): readonly RefusedRule[] {
+  /**
+   * @param tried rules whose flows are to be in the switch, and to match no packet: by ids that no other rule has
+   * @returns the rules that the switch could not hold
+   */
+  want({ rules, isolated }: NodePolicies, tried: readonly PodRule[] = []): readonly RefusedRule[] {
     const refused: RefusedRule[] = [];
-    for (const id of [...this.#rules.keys()]) if (!rules.has(id)) this.#remove(id);
-    for (const rule of rules.values()) {
+    const unmet = new Set(tried.map(({ id }) => id));
+    for (const id of [...this.#rules.keys()]) if (!rules.has(id) && !unmet.has(id)) this.#remove(id);
+    for (const rule of [...rules.values(), ...tried]) {
       if (this.#rules.get(rule.id)?.rule === rule) continue;
-      const reason = this.#apply(rule);
+      const reason = this.#apply(rule, unmet.has(rule.id));
       if (reason === undefined) continue;
       this.#remove(rule.id);
       refused.push({ id: rule.id, reason });
@@ -166,8 +170,8 @@ export class PolicyFlows {
     for (const key of changes.keys()) if (key.startsWith(policyPrefix)) this.#untold.add(key);
   }
 
-  /** @returns why the switch cannot hold it */
-  #apply(rule: PodRule): string | undefined {
+  /** @param isTried it has a clause that no packet meets @returns why the switch cannot hold it */
+  #apply(rule: PodRule, isTried: boolean): string | undefined {
     const { id, direction } = rule;
     const before = this.#rules.get(id);
     const slice = before?.slice ?? this.#sliceFor(direction);
@@ -180,7 +184,7 @@ export class PolicyFlows {
       rule,
       number,
       slice,
-      clauses: rule.ports === undefined ? 2 : 3,
+      clauses: (rule.ports === undefined ? 2 : 3) + (isTried ? 1 : 0),
       parts: new Set(parts.map(({ name }) => name)),
     };
     const kept = before?.clauses === applied.clauses ? before.parts : new Set();
