@@ -38,8 +38,8 @@ const bridgeOf = ([first]: readonly WrittenNetwork[]): string => first?.bridge ?
 
 /** Finds contradictions between keys. */
 function checkTogether(config: WrittenConfig, findings: Findings): void {
-  const { networks, dataPath, nodes, ovs, cni } = config;
-  const hasAcls = config.policies !== undefined && ovs === undefined;
+  const { networks, dataPath, nodes, ovs, cni, policies } = config;
+  const hasAcls = policies !== undefined && ovs === undefined;
   networks.forEach((network, i) => {
     checkNetwork(network, networks.slice(0, i), nodes !== undefined, findings);
     if (dataPath !== "hns") return;
@@ -52,6 +52,11 @@ function checkTogether(config: WrittenConfig, findings: Findings): void {
   const hns = networks[0]?.hns;
   if (dataPath === "hns" && ovs !== undefined && hns !== undefined) checkOverlay(hns, ovs, findings);
   if (ownOvs !== undefined) checkOvs(ownOvs, bridgeOf(networks), findings);
+  if (ownOvs?.tenants === "networkpolicy" && policies === undefined)
+    findings.add(
+      ["ovs", "tenants"],
+      '"networkpolicy" without "policies", wanted that section: nothing else would keep pods apart',
+    );
   if (nodes !== undefined) checkNodes(nodes, findings);
   const { cniVersion, cniVersions = [] } = cni;
   if (cniVersions.length > 0 && !cniVersions.includes(cniVersion))

@@ -1,4 +1,5 @@
-import { defaulted, type Infer, integer, object, optional, textThat } from "../../shared/schema/mod.ts";
+import { defaulted, type Infer, integer, object, oneOf, optional, textThat } from "../../shared/schema/mod.ts";
+import { loggedVerdicts } from "../datapath/policies.ts";
 import { isNodeName, path, url } from "./values.ts";
 
 /** The longest that is of use: half of the time that a plugin waits for its ADD. */
@@ -33,6 +34,11 @@ export const policiesSchema = object({
     integer(0, longestWaitMs),
     5000,
     "how long an ADD waits until the policies of its pod are in force; a pod that starts before is isolated until then",
+  ),
+  log: defaulted(
+    oneOf(loggedVerdicts),
+    "off",
+    "what is written to `policies.log` in `dataDir`: nothing, refused packets, or also each connection that a rule allows",
   ),
 });
 

@@ -26,6 +26,8 @@ export interface NodeInfo {
   cluster(): string;
   /** Describes the network policies that are enforced, for people; empty if none are. */
   policies(): string;
+  /** What is not in force of them as it is to be, in sentences. */
+  policyDifferences(): Promise<readonly string[]>;
   /** `starting`, `joining`, `ready` or `stopping`. */
   state(): string;
   /** What does not work with the registry now. */
@@ -73,6 +75,7 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
         registryTroubles: isOfRuntime ? [] : info.troubles(),
         configuration: isOfRuntime ? [] : await info.configuration(),
         policies: info.policies(),
+        policyDifferences: isOfRuntime || info.notReady() !== undefined ? [] : await info.policyDifferences(),
       };
     }),
     rpc(nodeService.listInterfaces, async () => {

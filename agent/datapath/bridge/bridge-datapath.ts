@@ -68,9 +68,11 @@ class BridgeDataPath implements DataPath {
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
     this.policies = new BridgePolicies(networks[0]?.bridge ?? "", {
       socket: filters,
+      openReports: (group) => this.#pairs.tools.kernel.openPacketReports(group),
       families: [...new Set(networks.flatMap(({ subnets }) => subnets.map(({ ip }) => ip.family)))],
       bridges: () => this.#bridges(),
     });
+    this.#resources.use(this.policies);
     this.#ports = new Map(
       networks.map((network) => [
         network.name,
