@@ -57,6 +57,12 @@ export class NetlinkBuffers {
   readonly ifreq = pinned(ifreqBytes);
   /** struct ethtool_value: command and answer. */
   readonly ethtool = pinned(8);
+  /** The value of an option that is on. */
+  readonly one = pinned(4);
+
+  constructor() {
+    this.one.bytes[0] = 1;
+  }
 }
 
 /**
@@ -89,10 +95,8 @@ export class NetlinkSocket implements Disposable {
     this.#ports = ports;
     this.#buffers = buffers;
     this.#fd = fd;
-    const one = pinned(4);
-    one.bytes[0] = 1;
     // Without one of these options the kernel's errors are poorer or its dumps longer, but not wrong.
-    for (const option of options) libc.calls.setsockopt(fd, SOL_NETLINK, option, one.address, 4);
+    for (const option of options) libc.calls.setsockopt(fd, SOL_NETLINK, option, buffers.one.address, 4);
   }
 
   /**
