@@ -27,7 +27,9 @@ export interface NetConf {
  * Checks every key, also those that only the agent uses, so that a mistake is reported before anything is changed.
  * @throws {CniError} code 7, naming the field, its value and what is wanted
  */
-export function parseNetConf(conf: Fields): NetConf {
+export const parseNetConf = (conf: Fields): NetConf => conf.derive(readStrictly);
+
+function readStrictly(conf: Fields): NetConf {
   requireHarmless(conf);
   return read(conf, (field, otherwise) => field() ?? otherwise);
 }
@@ -37,14 +39,22 @@ export function parseNetConf(conf: Fields): NetConf {
  * @param complain is called with each field that is wrong
  */
 export function parseNetConfLeniently(conf: Fields, complain: (problem: string) => void): NetConf {
-  return read(conf, (field, otherwise) => {
+  const { netConf, problems } = conf.derive(readLeniently);
+  for (const problem of problems) complain(problem);
+  return netConf;
+}
+
+function readLeniently(conf: Fields): { readonly netConf: NetConf; readonly problems: readonly string[] } {
+  const problems: string[] = [];
+  const netConf = read(conf, (field, otherwise) => {
     try {
       return field() ?? otherwise;
     } catch (caught) {
-      complain(CniError.from(caught).message);
+      problems.push(CniError.from(caught).message);
       return otherwise;
     }
   });
+  return { netConf, problems };
 }
 
 type Reader = <T>(field: () => T | undefined, otherwise: T) => T;

@@ -16,6 +16,7 @@ export class Fields {
   readonly raw: Readonly<Record<string, unknown>>;
   readonly #what: string;
   readonly #code: number;
+  #derived: Map<(fields: Fields) => unknown, unknown> | undefined;
 
   constructor(
     raw: Readonly<Record<string, unknown>>,
@@ -109,6 +110,13 @@ export class Fields {
   /** Another object of the same document. */
   at(raw: Readonly<Record<string, unknown>>, path: string): Fields {
     return new Fields(raw, path, this.#what, this.#code);
+  }
+
+  /** What `read` makes of this object, once however often it is asked for: it must depend on nothing else. */
+  derive<T>(read: (fields: Fields) => T): T {
+    this.#derived ??= new Map();
+    if (!this.#derived.has(read)) this.#derived.set(read, read(this));
+    return this.#derived.get(read) as T;
   }
 
   pathOf(key: string): string {

@@ -15,7 +15,7 @@ const O_WRONLY_CLOEXEC = 0o1 | 0o2000000;
 export class Kernel implements Disposable {
   readonly #libc = new Libc();
   readonly #buffers = new NetlinkBuffers();
-  readonly #home: NetworkNamespace = openHome();
+  readonly #home = openHome();
   readonly #ports = new Set<number>();
 
   /** Tells the states of a path apart; the caller disposes what is open. */
