@@ -67,7 +67,7 @@ class World {
 
 const answering = (status: number): ApiError =>
   new ApiError({ action: "report", is: `the controller answers ${status}`, status });
-const well = (uid: string): PolicyStatus => ({ uid, generation: 1 });
+const well = (uid: string): PolicyStatus => ({ name: { namespace: "x", name: uid, uid }, generation: 1 });
 
 describe("how far policies are in force", () => {
   test("is told once, and again when it changes or another controller is followed", async () => {
