@@ -1,5 +1,4 @@
 import { defaulted, type Infer, integer, object, oneOf, optional, textThat } from "../../shared/schema/mod.ts";
-import { loggedVerdicts } from "../datapath/policies.ts";
 import { isNodeName, path, url } from "./values.ts";
 
 /** The longest that is of use: half of the time that a plugin waits for its ADD. */
@@ -36,7 +35,7 @@ export const policiesSchema = object({
     "how long an ADD waits until the policies of its pod are in force; a pod that starts before is isolated until then",
   ),
   log: defaulted(
-    oneOf(loggedVerdicts),
+    oneOf(["off", "refused", "all"]),
     "off",
     "what is written to `policies.log` in `dataDir`: nothing, refused packets, or also each connection that a rule allows",
   ),

@@ -98,9 +98,8 @@ export interface Verdict {
   readonly packet: Uint8Array;
 }
 
-export const loggedVerdicts = ["off", "refused", "all"] as const;
 /** Of which verdicts people are told: `all` are refusals and each connection that a rule has let through. */
-export type LoggedVerdicts = (typeof loggedVerdicts)[number];
+export type LoggedVerdicts = "off" | "refused" | "all";
 
 /**
  * The part of a data path that enforces policies. Node to its own pods (probes of kubelet), a pod to itself, replies,
