@@ -17,7 +17,7 @@ beforeEach(async () => {
   server.on("stream", (stream, headers) => {
     stream.on("error", () => undefined);
     stream.once("close", () => ended++);
-    play(stream, String(headers[":path"]));
+    play(stream as ServerHttp2Stream, String(headers[":path"]));
   });
   server.listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
