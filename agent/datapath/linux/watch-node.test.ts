@@ -1,10 +1,15 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
-import { framed } from "../../../test/fakes/netlink/messages.ts";
-import { Family, Iff, Ifla, MessageType } from "../../protocols/netlink/constants.ts";
-import type { RawMessage } from "../../protocols/netlink/message-reader.ts";
+import {
+  addressGone,
+  forwardingSet,
+  linkChanged,
+  linkGone,
+  portLeft,
+  routeGone,
+  tableGone,
+} from "../../../test/fakes/netlink/changes.ts";
 import { Errno, NetlinkError } from "../../protocols/netlink/mod.ts";
-import { Nfta, NftMessage } from "../../protocols/netlink/nftables/numbers.ts";
 import { linkGroup } from "./host-links.ts";
 import { routeProtocol } from "./node-routes.ts";
 import { watchNode } from "./watch-node.ts";
@@ -12,27 +17,10 @@ import { watchNode } from "./watch-node.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const link = (type: number, index: number, { isUp = false, group = 0, family = 0 } = {}): RawMessage =>
-  framed(type, (writer) => {
-    writer
-      .u8(family)
-      .u8(0)
-      .u16(0)
-      .u32(index)
-      .u32(isUp ? Iff.UP : 0)
-      .u32(0)
-      .attrU32(Ifla.GROUP, group);
-  });
-const [up, down] = [true, false].map((isUp) => link(MessageType.NEWLINK, 7, { isUp })) as [RawMessage, RawMessage];
-const gone = (group: number = linkGroup.inService) => link(MessageType.DELLINK, 7, { group });
-const left = (index: number) => link(MessageType.DELLINK, index, { family: Family.BRIDGE });
-const addressGone = framed(MessageType.DELADDR, (writer) => void writer.u32(0).u32(7));
-const routeGone = (protocol: number) =>
-  framed(MessageType.DELROUTE, (writer) => void writer.u32(0).u8(0).u8(protocol).u16(0).u32(0));
-/** Attribute 2 is forwarding. */
-const forwarding = (value: number) => framed(MessageType.NEWNETCONF, (writer) => void writer.u32(0).attrU32(2, value));
-const rulesGone = (table: string) =>
-  framed(NftMessage.DELTABLE, (writer) => void writer.u32(0).attrText(Nfta.TABLE_NAME, table));
+type RawMessage = ReturnType<typeof linkChanged>;
+
+const [up, down] = [linkChanged(7, { isUp: true }), linkChanged(7, { isUp: false })];
+const address = addressGone(7);
 
 /** A watched node whose kernel says what is put into `said`. */
 function watched(subscribe: () => void = () => undefined) {
@@ -70,22 +58,22 @@ const readMs = 250;
 
 test.each<readonly [string, readonly RawMessage[], number]>([
   ["nothing", [], 0],
-  ["an address that is gone", [addressGone], 1],
+  ["an address that is gone", [address], 1],
   ["a route of ours that is gone", [routeGone(routeProtocol)], 1],
   ["a route of others that is gone", [routeGone(routeProtocol + 1)], 0],
-  ["forwarding that is turned off", [forwarding(0)], 1],
-  ["forwarding that is turned on", [forwarding(1)], 0],
-  ["our packet rules", [rulesGone("ours")], 1],
-  ["packet rules of others", [rulesGone("theirs")], 0],
-  ["a pod's port that has left its bridge", [left(7)], 1],
-  ["another port that has left a bridge", [left(8)], 0],
+  ["forwarding that is turned off", [forwardingSet(0)], 1],
+  ["forwarding that is turned on", [forwardingSet(1)], 0],
+  ["our packet rules", [tableGone("ours")], 1],
+  ["packet rules of others", [tableGone("theirs")], 0],
+  ["a pod's port that has left its bridge", [portLeft(7)], 1],
+  ["another port that has left a bridge", [portLeft(8)], 0],
   ["an interface that is up", [up], 0],
   ["an interface that goes down", [down], 1],
-  ["an interface that is gone", [gone()], 1],
-  ["one of ours that is being made", [link(MessageType.NEWLINK, 7, { group: linkGroup.beingMade })], 0],
-  ["one of ours that is being deleted", [gone(linkGroup.toDelete)], 0],
-  ["what this process has done itself", [{ ...addressGone, port: 1 }], 0],
-  ["what matters among what does not", [up, addressGone, up], 1],
+  ["an interface that is gone", [linkGone(7)], 1],
+  ["one of ours that is being made", [linkChanged(7, { group: linkGroup.beingMade })], 0],
+  ["one of ours that is being deleted", [linkGone(7, { group: linkGroup.toDelete })], 0],
+  ["what this process has done itself", [{ ...address, port: 1 }], 0],
+  ["what matters among what does not", [up, address, up], 1],
 ])("%s", async (_name, messages, looks) => {
   await using node = watched();
   node.said.push(...messages);
@@ -103,7 +91,7 @@ test("an interface is looked after when it goes down and when it comes up again,
     return node.looks - before;
   };
   const seen: number[] = [];
-  for (const message of [down, down, up, up, down, gone(), up]) seen.push(await looksAfter(message));
+  for (const message of [down, down, up, up, down, linkGone(7), up]) seen.push(await looksAfter(message));
   expect(seen).toEqual([1, 0, 1, 0, 1, 1, 0]);
 });
 
@@ -135,7 +123,7 @@ test("what cannot be read is said once, and what the kernel does not tell is loo
 test("nothing is looked at once the watch is over", async () => {
   const node = watched();
   await node[Symbol.asyncDispose]();
-  node.said.push(addressGone);
+  node.said.push(address);
   await vi.advanceTimersByTimeAsync(120_000);
   expect(node.looks).toBe(0);
 });
