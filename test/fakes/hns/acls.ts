@@ -60,7 +60,7 @@ function checkAcl(settings: Document): void {
 }
 
 /** One that is on its way from an endpoint's pod, or to it. */
-export interface Packet {
+interface Packet {
   readonly protocol: keyof typeof protocolNumbers;
   readonly source: string;
   readonly sourcePort?: number;

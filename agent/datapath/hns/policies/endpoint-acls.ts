@@ -17,7 +17,7 @@ export interface PodRules {
 }
 
 /** Of rules at one endpoint. Nobody says what HNS takes; each change sends all of them, and costs time with each. */
-export const maxAcls = 500;
+const maxAcls = 500;
 /** Characters of all rules' ACLs of one endpoint, which are one document with them: some 20,000 addresses. */
 const maxChars = 400_000;
 

@@ -13,7 +13,6 @@ import {
 import type { DataPath } from "../../datapath.ts";
 import type { Isolation, NodePolicies, PodRule } from "../../policies.ts";
 import { endpointId } from "../endpoint-records.ts";
-import { maxAcls } from "./endpoint-acls.ts";
 
 const [a, b] = ["10.9.0.7", "10.9.0.8"];
 const node = "10.9.0.1";
@@ -178,6 +177,9 @@ describe("policies as ACLs", () => {
     expect(verdicts()).toEqual([false, false, false]);
   });
 });
+
+/** ACLs of rules at one endpoint. */
+const maxAcls = 500;
 
 describe("what cannot be put in force", () => {
   beforeEach(() => hns.dataPath.start());
