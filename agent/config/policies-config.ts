@@ -1,9 +1,12 @@
 import { defaulted, type Infer, integer, object, oneOf, optional, textThat } from "../../shared/schema/mod.ts";
-import { loggedVerdicts } from "../datapath/policies.ts";
 import { isNodeName, path, url } from "./values.ts";
 
 /** The longest that is of use: half of the time that a plugin waits for its ADD. */
 const longestWaitMs = 15_000;
+
+const loggedVerdicts = ["off", "refused", "all"] as const;
+/** Of which verdicts people are told: `all` are refusals and each connection that a rule has let through. */
+export type LoggedVerdicts = (typeof loggedVerdicts)[number];
 
 const dnsName = textThat("a DNS name", isNodeName);
 
