@@ -1,6 +1,9 @@
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Ip } from "../../shared/net/ip.ts";
 import type { BlockPeer, Direction } from "../../shared/policy/mod.ts";
+import type { LoggedVerdicts } from "../config/policies-config.ts";
+
+export type { LoggedVerdicts } from "../config/policies-config.ts";
 
 /** The NetworkPolicy that a rule comes from. */
 export interface PolicyName {
@@ -97,9 +100,6 @@ export interface Verdict {
   /** From its IP header on, cut after that of the transport; only valid during the call that gives it. */
   readonly packet: Uint8Array;
 }
-
-/** Of which verdicts people are told: `all` are refusals and each connection that a rule has let through. */
-export type LoggedVerdicts = "off" | "refused" | "all";
 
 /**
  * The part of a data path that enforces policies. Node to its own pods (probes of kubelet), a pod to itself, replies,

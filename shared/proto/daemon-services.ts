@@ -101,7 +101,7 @@ export const healthService = {
   watch: streaming("/grpc.health.v1.Health/Watch", HealthCheckRequest, HealthCheckResponse),
 } as const;
 
-export const ListPoliciesRequest = message({ rule: int32(1) });
+export const ListPoliciesRequest = message({ rule: int64(1) });
 export type ListPoliciesRequest = MessageOf<typeof ListPoliciesRequest>;
 
 export const PolicyRule = message({ policy: text(1), direction: text(2) });

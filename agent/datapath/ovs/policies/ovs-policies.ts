@@ -32,6 +32,8 @@ export class OvsPolicies implements PolicyEnforcement, AsyncDisposable {
   #reports: Reports | undefined;
   #reporter: ReportedVerdicts | undefined;
   #wanted: NodePolicies = nothing;
+  /** Of it, what the switch has not refused, as far as known. */
+  #accepted: NodePolicies = nothing;
   #running: Running | undefined;
 
   /** @param management where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it */
@@ -50,6 +52,7 @@ export class OvsPolicies implements PolicyEnforcement, AsyncDisposable {
     // Connections live longer than agents, and no other rule may have their labels.
     const flows = new PolicyFlows(context, BigInt(start) << 32n, {}, this.#reports?.which);
     flows.want(this.#wanted);
+    this.#accepted = this.#wanted;
     this.#running = { program, flows, changed };
     if (this.#reports === undefined) return;
     const { told } = this.#reports;
@@ -74,9 +77,10 @@ export class OvsPolicies implements PolicyEnforcement, AsyncDisposable {
   }
 
   async enforce(wanted: NodePolicies): Promise<readonly RefusedRule[]> {
-    const before = this.#wanted;
     this.#wanted = wanted;
     const running = this.#requireRunning("put policies in force");
+    const before = this.#accepted;
+    this.#accepted = wanted;
     const refused = running.flows.want(wanted);
     try {
       await pass(running);
@@ -136,7 +140,8 @@ export class OvsPolicies implements PolicyEnforcement, AsyncDisposable {
         tried.pop();
       }
     }
-    running.flows.want({ rules, isolated: wanted.isolated });
+    this.#accepted = { rules, isolated: wanted.isolated };
+    running.flows.want(this.#accepted);
     await pass(running);
     return refused;
   }
