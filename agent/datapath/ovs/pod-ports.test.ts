@@ -5,7 +5,7 @@ import { createLogger } from "../../../shared/log.ts";
 import { parseIp } from "../../../shared/net/ip.ts";
 import { DatabaseInMemory } from "../../../test/fakes/ovsdb/database-in-memory.ts";
 import { roundTrip } from "../../../test/fakes/ovsdb/waiting.ts";
-import { OvsdbClient, openStream } from "../../protocols/ovsdb/mod.ts";
+import { OvsdbClient } from "../../protocols/ovsdb/mod.ts";
 import { ensureNodeBridge } from "./database/node-bridge.ts";
 import { openDatabase, type SwitchDatabase } from "./database/switch-database.ts";
 import type { PodPort } from "./overlay-node.ts";
@@ -81,13 +81,16 @@ describe("a pod's port", () => {
     using watched = new OvsdbClient({
       address: database.address,
       monitored: db.monitored,
-      open: async (...opened) => {
-        const stream = await openStream(...opened);
+      open: async (_address, { data, drain, closed }) => {
+        const socket = await Bun.connect({
+          unix: database.address.slice("unix:".length),
+          socket: { binaryType: "uint8array", data: (_, chunk) => data(chunk), drain, close: () => closed("it ended") },
+        });
         const write = (bytes: Uint8Array): number => {
           order.push("written");
-          return stream.write(bytes);
+          return socket.write(bytes);
         };
-        return { write, close: () => stream.close() };
+        return { write, close: () => socket.terminate() };
       },
     });
     await watched.ready();
