@@ -27,9 +27,7 @@ export interface NetConf {
  * Checks every key, also those that only the agent uses, so that a mistake is reported before anything is changed.
  * @throws {CniError} code 7, naming the field, its value and what is wanted
  */
-export const parseNetConf = (conf: Fields): NetConf => conf.derive(readStrictly);
-
-function readStrictly(conf: Fields): NetConf {
+export function parseNetConf(conf: Fields): NetConf {
   requireHarmless(conf);
   return read(conf, (field, otherwise) => field() ?? otherwise);
 }
@@ -39,22 +37,14 @@ function readStrictly(conf: Fields): NetConf {
  * @param complain is called with each field that is wrong
  */
 export function parseNetConfLeniently(conf: Fields, complain: (problem: string) => void): NetConf {
-  const { netConf, problems } = conf.derive(readLeniently);
-  for (const problem of problems) complain(problem);
-  return netConf;
-}
-
-function readLeniently(conf: Fields): { readonly netConf: NetConf; readonly problems: readonly string[] } {
-  const problems: string[] = [];
-  const netConf = read(conf, (field, otherwise) => {
+  return read(conf, (field, otherwise) => {
     try {
       return field() ?? otherwise;
     } catch (caught) {
-      problems.push(CniError.from(caught).message);
+      complain(CniError.from(caught).message);
       return otherwise;
     }
   });
-  return { netConf, problems };
 }
 
 type Reader = <T>(field: () => T | undefined, otherwise: T) => T;

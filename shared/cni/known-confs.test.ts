@@ -16,6 +16,17 @@ test("a text that came before gives the same object, with what was derived from 
   expect(confs.parse(text("b")).string("name")).toBe("b");
 });
 
+test("what could not be derived is tried again", () => {
+  const conf = new KnownConfs().parse(text("a"));
+  let fails = 0;
+  const failing = (): never => {
+    fails++;
+    throw new Error("wrong");
+  };
+  for (let i = 0; i < 2; i++) expect(() => conf.derive(failing)).toThrow("wrong");
+  expect(fails).toBe(2);
+});
+
 test("a text that is none is refused each time", () => {
   const confs = new KnownConfs();
   for (let i = 0; i < 2; i++) expect(() => confs.parse("[]")).toThrow("it is an array, wanted one JSON object");

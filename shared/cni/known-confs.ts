@@ -13,14 +13,25 @@ export class KnownConfs {
   parse(text: string): Fields {
     const known = this.#byText.get(text);
     if (known !== undefined) return known;
-    const conf = Fields.parse(text);
-    if (text.length > longestChars) return conf;
+    const read = Fields.parse(text);
+    if (text.length > longestChars) return read;
     // The text that came first goes first: where each pod brings its own, none is worth keeping.
     for (const oldest of this.#byText.keys()) {
       if (this.#byText.size < mostTexts) break;
       this.#byText.delete(oldest);
     }
+    const conf = new KnownConf(read.raw);
     this.#byText.set(text, conf);
     return conf;
+  }
+}
+
+/** Apart from `Fields`, of which a plugin's are to stay small. */
+class KnownConf extends Fields {
+  readonly #derived = new Map<(fields: Fields) => unknown, unknown>();
+
+  override derive<T>(read: (fields: Fields) => T): T {
+    if (!this.#derived.has(read)) this.#derived.set(read, read(this));
+    return this.#derived.get(read) as T;
   }
 }

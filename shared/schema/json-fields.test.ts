@@ -13,20 +13,6 @@ const fail = (act: () => unknown): CniError => {
 };
 
 describe("Fields", () => {
-  test("derives each thing once; what could not be derived is tried again", () => {
-    const fields = new Fields({ a: 1 });
-    let [reads, fails] = [0, 0];
-    const read = () => ++reads;
-    const failing = () => {
-      fails++;
-      throw new Error("wrong");
-    };
-    expect([fields.derive(read), fields.derive(read)]).toEqual([1, 1]);
-    for (let i = 0; i < 2; i++) expect(() => fields.derive(failing)).toThrow("wrong");
-    expect(fails).toBe(2);
-    expect(new Fields({ a: 1 }).derive(read)).toBe(2);
-  });
-
   test("matches keys in any case, an exact match first", () => {
     expect(Fields.parse('{"HostPort":1}').integer("hostPort", 0, 9)).toBe(1);
     expect(Fields.parse('{"HOSTPORT":1,"hostPort":2}').integer("hostPort", 0, 9)).toBe(2);

@@ -16,7 +16,6 @@ export class Fields {
   readonly raw: Readonly<Record<string, unknown>>;
   readonly #what: string;
   readonly #code: number;
-  #derived: Map<(fields: Fields) => unknown, unknown> | undefined;
 
   constructor(
     raw: Readonly<Record<string, unknown>>,
@@ -112,11 +111,9 @@ export class Fields {
     return new Fields(raw, path, this.#what, this.#code);
   }
 
-  /** What `read` makes of this object, once however often it is asked for: it must depend on nothing else. */
+  /** What `read` makes of this object. It must depend on nothing else: others may keep it. */
   derive<T>(read: (fields: Fields) => T): T {
-    this.#derived ??= new Map();
-    if (!this.#derived.has(read)) this.#derived.set(read, read(this));
-    return this.#derived.get(read) as T;
+    return read(this);
   }
 
   pathOf(key: string): string {
