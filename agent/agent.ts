@@ -204,6 +204,7 @@ export class Agent {
       refused: () => this.#joining.refused,
       cluster: () => this.#joining.cluster,
       policies: () => this.#policies?.summary ?? "",
+      policyDifferences: async () => (await this.#policies?.differences()) ?? [],
       services: () => this.#services,
       refusals: () => this.#joining.refusals,
       troubles: () => this.#joining.troubles,
@@ -287,14 +288,19 @@ export class Agent {
         `Cannot enforce network policies: the data path "${config.dataPath}" does not, wanted no section "policies"`,
       );
     // Loaded where it is needed: it holds the client of an API server.
-    const { controllerAccess, NodePolicies, policed } = await import("./policies/mod.ts");
+    const { controllerAccess, KubernetesEvents, NodePolicies, ownApiServer, policed } = await import(
+      "./policies/mod.ts"
+    );
+    const { logger } = this.#context;
+    const node = config.nodes?.name ?? nameOf({});
+    const connect = ownApiServer(process.env);
     this.#policies = new NodePolicies({
-      node: config.nodes?.name ?? nameOf({}),
+      ...{ node, logger, enforcement },
+      ...(connect === undefined ? {} : { events: new KubernetesEvents({ node, connect, logger }) }),
       dataDir: config.dataDir,
       waitMs: config.policies.waitMs,
-      enforcement,
+      log: config.policies.log,
       connect: controllerAccess(config.policies, process.env),
-      logger: this.#context.logger,
     });
     this.#resources.use(this.#policies);
     return policed(dataPath, this.#policies);

@@ -85,7 +85,7 @@ async function allocateOrReclaim(
 /** DNS from the runtime or the configuration takes precedence over that of the IPAM result. */
 const withRequestedDns = ({ conf }: CmdRequest, ipam: CniResult): CniResult => ({
   ...ipam,
-  dns: requestedDns(conf) ?? ipam.dns,
+  dns: conf.derive(requestedDns) ?? ipam.dns,
 });
 
 /** `false` if a lease of the claim was released or replaced meanwhile. */

@@ -43,9 +43,15 @@ const longestPathBytes = 4096;
 /**
  * Reads a request as strictly as its verb allows: DEL must always be able to finish, so it needs only the owner.
  * @param dataPath says what CNI_NETNS can be: of a kernel bridge a path, of HNS one of three forms
+ * @param parseConf reads the network configuration
  * @throws {CniError} codes 1, 4, 6, 7, as the plugin itself would answer
  */
-export function parseCmdRequest(message: CniCmdRequest, verb: CmdVerb, dataPath: DataPathName): CmdRequest {
+export function parseCmdRequest(
+  message: CniCmdRequest,
+  verb: CmdVerb,
+  dataPath: DataPathName,
+  parseConf = Fields.parse,
+): CmdRequest {
   const given = message.cniArgs;
   if (given === undefined) throw invalid(verb, '"cni_args" is missing, wanted the arguments of the call');
   const problem = wrongContainerId(given.containerId);
@@ -53,7 +59,7 @@ export function parseCmdRequest(message: CniCmdRequest, verb: CmdVerb, dataPath:
   const ifnameProblem = wrongIfname(given.ifname);
   if (ifnameProblem !== undefined) throw invalid(verb, `"ifname" is ${ifnameProblem}, wanted ${ifnameRule}`);
   const kind = kindOf(verb, given.netns, dataPath);
-  const conf = Fields.parse(new TextDecoder().decode(given.networkConfiguration));
+  const conf = parseConf(new TextDecoder().decode(given.networkConfiguration));
   const network = conf.string("name") ?? "";
   const nameProblem = wrongNetworkName(network);
   if (nameProblem !== undefined) throw conf.wrong("name", conf.get("name"), networkNameRule);

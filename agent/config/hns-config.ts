@@ -157,6 +157,18 @@ export function checkHns(
   });
 }
 
+/** Network policies are ACLs too, and one that allows would go before what they refuse. @param at of the section */
+export function checkAcls({ policies }: WrittenHns, at: readonly (string | number)[], findings: Findings): void {
+  for (const [k, { Type, Settings, ...flat }] of policies.entries()) {
+    const { Action } = { ...flat, ...(typeof Settings === "object" ? Settings : {}) } as { Action?: unknown };
+    if (Type !== "ACL" || Action === "Block") continue;
+    findings.add(
+      [...at, "policies", k],
+      'an ACL that blocks nothing, beside "policies", wanted none: they say all that is open',
+    );
+  }
+}
+
 /** Refuses keys of `ovs` that exist only on Linux, or whose value comes from `hns` here. */
 export function checkOverlay(hns: WrittenHns, ovs: WrittenOvs, findings: Findings): void {
   const own = ["networks", 0, "hns"];

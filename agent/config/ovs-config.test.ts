@@ -88,12 +88,22 @@ test.each([
     "{ mode: hybrid, tenants: multitenant }",
     '"ovs.tenants" is "multitenant" with mode "hybrid", wanted "encap"',
   ],
+  [
+    "policies that keep projects apart where there are none",
+    "{ mode: noEncap, tenants: networkpolicy }",
+    '"ovs.tenants" is "networkpolicy" without "policies", wanted that section',
+  ],
   ["a relative path", "{ services: { file: s.json } }", '"ovs.services.file" is "s.json", wanted an absolute path'],
 ])("%s", (_name, ovs, problem) => {
   const problems = problemsOf(ovs);
   if (problem === undefined) expect(problems).toEqual([]);
   else expect(problems[0]).toContain(problem);
   expect(problems).toHaveLength(problem === undefined ? 0 : 1);
+});
+
+test("has policies that keep projects apart, in any mode", () => {
+  for (const mode of ["encap", "networkPolicyOnly"])
+    expect(problemsOf(`{ mode: ${mode}, tenants: networkpolicy }`, "\npolicies: {}")).toEqual([]);
 });
 
 test("has one network", () => {

@@ -100,9 +100,9 @@ export const ovsSchema = object({
   ),
   services: section(servicesSchema, "services that the switch balances"),
   tenants: defaulted(
-    oneOf(["flat", "multitenant"]),
+    oneOf(["flat", "multitenant", "networkpolicy"]),
     "flat",
-    "whether pods of different namespaces are kept apart (`multitenant`, with mode `encap` only)",
+    "what keeps pods of different namespaces apart: nothing, VNIDs (with mode `encap` only), or network policies (with the section `policies`)",
   ),
   clusterSubnets: optional(
     list(serviceBlock, 0, 64),

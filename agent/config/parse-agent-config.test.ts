@@ -361,6 +361,17 @@ describe("the section of HNS", () => {
     });
   });
 
+  test("beside network policies has no ACLs of its own that let anything through, unless Open vSwitch enforces them", () => {
+    const acls = `policies: [{ Type: ACL, Settings: { Action: Block } }, { Type: ACL, Action: Block }, { Type: NAT },
+        { Type: ACL, Settings: { Action: Allow } }, { Type: ACL, Priority: 1 }]`;
+    const text = `${ofHns(`, ${acls}`)}policies: {}\n`;
+    expect(problemsOf(text)).toEqual([
+      expect.stringContaining('"networks[0].hns.policies[3]" is an ACL that blocks nothing, beside "policies"'),
+      expect.stringContaining('"networks[0].hns.policies[4]" is an ACL that blocks nothing, beside "policies"'),
+    ]);
+    expect(read(`${text}ovs: {}\n`).policies).toBeDefined();
+  });
+
   test("may stand in a file for bridges, and nothing of it is held against them", () => {
     const { dataPath, networks } = read(ofHns(", type: Overlay").replace("dataPath: hns", "dataPath: bridge"));
     expect([dataPath, networks[0]?.hns?.type]).toEqual(["bridge", "Overlay"]);

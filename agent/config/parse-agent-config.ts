@@ -1,7 +1,7 @@
 import { formatCidr, overlap, parseCidr } from "../../shared/net/ip.ts";
 import { defaultsOf, type Findings, readYaml } from "../../shared/schema/mod.ts";
 import { type AgentConfig, agentSchema, type WrittenConfig, type WrittenNetwork } from "./agent-config.ts";
-import { checkHns, checkNodeAddress, checkOverlay, toHns } from "./hns-config.ts";
+import { checkAcls, checkHns, checkNodeAddress, checkOverlay, toHns } from "./hns-config.ts";
 import { checkFamilies, checkNodes, withNodeName } from "./nodes-config.ts";
 import { checkOvs, ovsSchema, toOvs } from "./ovs-config.ts";
 import { checkServices, toServices } from "./services-config.ts";
@@ -42,10 +42,13 @@ const bridgeOf = ([first]: readonly WrittenNetwork[]): string => first?.bridge ?
 
 /** Finds contradictions between keys. */
 function checkTogether(config: WrittenConfig, findings: Findings): void {
-  const { networks, dataPath, nodes, ovs, cni, services } = config;
+  const { networks, dataPath, nodes, ovs, cni, policies, services } = config;
+  const hasAcls = policies !== undefined && ovs === undefined;
   networks.forEach((network, i) => {
     checkNetwork(network, networks.slice(0, i), nodes !== undefined, findings);
-    if (dataPath === "hns") checkHnsNetwork(network, networks.slice(0, i), findings);
+    if (dataPath !== "hns") return;
+    checkHnsNetwork(network, networks.slice(0, i), findings);
+    if (hasAcls && network.hns !== undefined) checkAcls(network.hns, ["networks", i, "hns"], findings);
   });
   const ownOvs = ovsOf({ dataPath, ovs });
   if (ownOvs !== undefined && dataPath !== "bridge" && networks.length > 1)
@@ -53,6 +56,11 @@ function checkTogether(config: WrittenConfig, findings: Findings): void {
   const hns = networks[0]?.hns;
   if (dataPath === "hns" && ovs !== undefined && hns !== undefined) checkOverlay(hns, ovs, findings);
   if (ownOvs !== undefined) checkOvs(ownOvs, bridgeOf(networks), findings);
+  if (ownOvs?.tenants === "networkpolicy" && policies === undefined)
+    findings.add(
+      ["ovs", "tenants"],
+      '"networkpolicy" without "policies", wanted that section: nothing else would keep pods apart',
+    );
   if (nodes !== undefined) checkNodes(nodes, findings);
   if (services !== undefined) checkServices(services, { ovs: dataPath === "bridge" ? undefined : ovs }, findings);
   const { cniVersion, cniVersions = [] } = cni;

@@ -1,8 +1,12 @@
-import { defaulted, type Infer, integer, object, optional, textThat } from "../../shared/schema/mod.ts";
+import { defaulted, type Infer, integer, object, oneOf, optional, textThat } from "../../shared/schema/mod.ts";
 import { isNodeName, path, url } from "./values.ts";
 
 /** The longest that is of use: half of the time that a plugin waits for its ADD. */
 const longestWaitMs = 15_000;
+
+const loggedVerdicts = ["off", "refused", "all"] as const;
+/** Of which verdicts people are told: `all` are refusals and each connection that a rule has let through. */
+export type LoggedVerdicts = (typeof loggedVerdicts)[number];
 
 const dnsName = textThat("a DNS name", isNodeName);
 
@@ -33,6 +37,11 @@ export const policiesSchema = object({
     integer(0, longestWaitMs),
     5000,
     "how long an ADD waits until the policies of its pod are in force; a pod that starts before is isolated until then",
+  ),
+  log: defaulted(
+    oneOf(loggedVerdicts),
+    "off",
+    "what is written to `policies.log` in `dataDir`: nothing, refused packets, or also each connection that a rule allows",
   ),
 });
 

@@ -35,10 +35,7 @@ export function gatewayAddress(subnet: Cidr): Cidr {
 
 /** The link-local address that an interface derives from its MAC (RFC 4291, appendix A). */
 export function linkLocalOf(mac: string): Ip {
-  const [a = 0n, b = 0n, c = 0n, d = 0n, e = 0n, f = 0n] = mac.split(":").map((pair) => BigInt(`0x${pair}`));
-  const octets = [a ^ 2n, b, c, 0xffn, 0xfen, d, e, f];
-  return ipOf(
-    6,
-    octets.reduce((sum, octet) => (sum << 8n) | octet, 0xfe80n << 48n),
-  );
+  const bits = BigInt(`0x${mac.replaceAll(":", "")}`);
+  const [vendor, own] = [(bits >> 24n) ^ 0x02_0000n, bits & 0xff_ffffn];
+  return ipOf(6, (0xfe80n << 112n) | (vendor << 40n) | (0xfffen << 24n) | own);
 }

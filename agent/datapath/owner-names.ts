@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Owner, Pod } from "../../shared/cni/types.ts";
 
 /** Letters of the readable part: "coredns-1a2b3c" with its six characters of hash has 15 at most. */
@@ -7,7 +6,8 @@ const hashChars = 6;
 
 /** 32 bytes out of texts without line feeds, as owners' names are, so that no two lists of them give the same. */
 export function digest(...parts: readonly string[]): Buffer {
-  return createHash("sha256").update(parts.join("\n")).digest();
+  // An object that hashes piece by piece takes four times as long for texts as short as these.
+  return Buffer.from(Bun.SHA256.hash(parts.join("\n")).buffer);
 }
 
 export const ownerParts = (owner: Owner): readonly string[] => [owner.network, owner.sandboxId, owner.ifname];

@@ -1,6 +1,9 @@
 import type { Owner } from "../../shared/cni/types.ts";
 import type { Ip } from "../../shared/net/ip.ts";
 import type { BlockPeer, Direction } from "../../shared/policy/mod.ts";
+import type { LoggedVerdicts } from "../config/policies-config.ts";
+
+export type { LoggedVerdicts } from "../config/policies-config.ts";
 
 /** The NetworkPolicy that a rule comes from. */
 export interface PolicyName {
@@ -87,6 +90,17 @@ export interface DeniedCount {
   readonly bytes: number;
 }
 
+/** What policies have decided about a packet. */
+export interface Verdict {
+  readonly direction: Direction;
+  /** The pod whose policies have decided; absent where its interface is gone by now. */
+  readonly owner?: Owner;
+  /** The rule that let a connection's first packet pass; absent: none did, and the packet is refused. */
+  readonly rule?: PodRule;
+  /** From its IP header on, cut after that of the transport; only valid during the call that gives it. */
+  readonly packet: Uint8Array;
+}
+
 /**
  * The part of a data path that enforces policies. Node to its own pods (probes of kubelet), a pod to itself, replies,
  * ARP and neighbour discovery are never refused.
@@ -108,4 +122,11 @@ export interface PolicyEnforcement {
   differences(): Promise<readonly string[]>;
   /** The rule that has this number in the flows of a switch, for people who look at these. */
   ruleOf?(number: number): PodRule | undefined;
+  /**
+   * Tells of verdicts from the data path's start on: of so many as switch or kernel are allowed to report, and of none
+   * twice. To be called before `enforce`. Absent: this data path cannot.
+   */
+  report?(which: Exclude<LoggedVerdicts, "off">, told: (verdict: Verdict) => void): void;
+  /** Why verdicts are not reported, if so. */
+  readonly unreported?: string | undefined;
 }

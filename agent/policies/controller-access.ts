@@ -24,7 +24,7 @@ const usualNamespace = "kube-system";
  * @returns a client of the controller as it is now, for its caller to close
  */
 export function controllerAccess(
-  config: Omit<PoliciesConfig, "waitMs">,
+  config: Omit<PoliciesConfig, "waitMs" | "log">,
   env: Readonly<Record<string, string | undefined>>,
   account: Pick<ServiceAccountOptions, "token" | "ca"> = {},
 ): () => Promise<ApiClient> {
@@ -49,6 +49,12 @@ export function controllerAccess(
     // No proxy stands between a node and its controller.
     return new ApiClient({ server, tls, credentials });
   };
+}
+
+/** The API server of a pod's own cluster; `undefined` for a process that is in none. */
+export function ownApiServer(env: Readonly<Record<string, string | undefined>>): (() => ApiClient) | undefined {
+  if (env["KUBERNETES_SERVICE_HOST"] === undefined) return undefined;
+  return () => new ApiClient(serviceAccountAccess({}, env, "policies.controller"), { env });
 }
 
 /**

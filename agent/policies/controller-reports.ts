@@ -1,11 +1,11 @@
 import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
 import { type ApiClient, ApiError } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { PodRule, PolicyEnforcement, RuleCount } from "../datapath/policies.ts";
+import type { PodRule, PolicyEnforcement, PolicyName, RuleCount } from "../datapath/policies.ts";
 
 /** How far this node enforces a policy. */
 export interface PolicyStatus {
-  readonly uid: string;
+  readonly name: PolicyName;
   readonly generation: number;
   /** Why it does not, if so. */
   readonly failure?: string;
@@ -89,9 +89,10 @@ export class ControllerReports implements AsyncDisposable {
     const { node, statuses } = this.#options;
     const told = this.#told;
     const all = statuses();
-    const changed = all.filter((status) => told.get(status.uid) !== JSON.stringify(status));
+    const changed = all.filter((status) => told.get(status.name.uid) !== JSON.stringify(status));
     for (const status of changed.slice(0, maxAtOnce)) {
-      const { uid, generation, failure } = status;
+      const { generation, failure } = status;
+      const { uid } = status.name;
       const path = `${api}/networkpolicies/${encodeURIComponent(uid)}/status`;
       const realized = {
         nodeName: node,
@@ -107,7 +108,7 @@ export class ControllerReports implements AsyncDisposable {
       );
       told.set(uid, JSON.stringify(status));
     }
-    const known = new Set(all.map(({ uid }) => uid));
+    const known = new Set(all.map(({ name }) => name.uid));
     for (const uid of told.keys()) if (!known.has(uid)) told.delete(uid);
     return changed.length > maxAtOnce;
   }

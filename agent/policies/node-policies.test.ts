@@ -8,7 +8,10 @@ import { PolicyControllerDouble } from "../../test/fakes/policy-controller.ts";
 import { PolicyEnforcementInMemory } from "../../test/fakes/policy-enforcement.ts";
 import { addresses, computed, patched, policy, targets } from "../../test/fakes/policy-events.ts";
 import { eventually } from "../../test/support/eventually.ts";
+import { ipv4, Protocol, udp } from "../../test/support/frames/frame.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
+import type { LoggedVerdicts } from "../datapath/policies.ts";
+import type { Happening } from "./kubernetes-events.ts";
 import { NodePolicies } from "./node-policies.ts";
 
 const owner = (sandboxId: string) => ({ network: "pods", sandboxId, ifname: "eth0" });
@@ -25,6 +28,7 @@ let directory: ReturnType<typeof scratchDir>;
 let controller: PolicyControllerDouble;
 let enforcement: PolicyEnforcementInMemory;
 let lines: string[];
+let happened: Happening[];
 const running: NodePolicies[] = [];
 
 beforeEach(async () => {
@@ -32,6 +36,7 @@ beforeEach(async () => {
   controller = await PolicyControllerDouble.start();
   enforcement = new PolicyEnforcementInMemory();
   lines = [];
+  happened = [];
 });
 
 afterEach(async () => {
@@ -44,12 +49,19 @@ interface Start {
   readonly standing?: readonly string[];
   readonly leased?: readonly string[];
   readonly waitMs?: number;
+  readonly log?: LoggedVerdicts;
 }
 
-async function start({ standing = [], leased = standing, waitMs = 20_000 }: Start = {}): Promise<NodePolicies> {
+async function start({
+  standing = [],
+  leased = standing,
+  waitMs = 20_000,
+  log = "off",
+}: Start = {}): Promise<NodePolicies> {
   const { url } = controller;
   const policies = new NodePolicies({
-    ...{ node: "n1", dataDir: directory.path, waitMs, enforcement },
+    ...{ node: "n1", dataDir: directory.path, waitMs, enforcement, log },
+    events: { tell: (each) => happened.push(each), [Symbol.asyncDispose]: () => Promise.resolve() },
     connect: () =>
       Promise.resolve(
         new ApiClient({
@@ -115,6 +127,12 @@ describe("an ADD", () => {
     await policies.settle(owner("a"));
     expect(opens("a", 80)).toBe(false);
     expect(logged("a pod starts isolated")).toBe(true);
+    expect(happened).toEqual([
+      {
+        ...{ kind: "Pod", of: pod("a"), reason: "StartedIsolated" },
+        message: expect.stringMatching(/^It starts isolated: its network policies were not known after 30 ms \(/),
+      },
+    ]);
     expect(await policies.degraded([owner("a")])).toEqual([
       'Sandbox "a" of "x/a" is isolated: its network policies are not known',
     ]);
@@ -122,6 +140,33 @@ describe("an ADD", () => {
     await eventually(() => opens("a", 80), "what its policies allow");
     expect(await policies.degraded([owner("a")])).toEqual([]);
     await eventually(() => logged("has its network policies now"), "the word of it");
+  });
+
+  test("whose packets are refused is in the log of verdicts where that is asked for, by its name", async () => {
+    controller.state = [...state, computed("x/a")];
+    const policies = await start({ log: "refused" });
+    await policies.admit(owner("a"), pod("a"));
+    await policies.settle(owner("a"));
+    const ends = { from: "10.0.0.9", to: "10.0.0.1" };
+    const packet = ipv4(ends, Protocol.udp, udp(ends, { from: 4000, to: 81 }, []));
+    enforcement.verdict?.({ direction: "ingress", owner: owner("a"), packet });
+    expect(await policies.degraded([])).toEqual([]);
+    enforcement.unreported = "the switch has no meters";
+    expect(await policies.degraded([])).toEqual([
+      "Verdicts of network policies are not logged: the switch has no meters",
+    ]);
+    await policies[Symbol.asyncDispose]();
+    expect(readFileSync(join(directory.path, "policies.log"), "utf8")).toMatch(
+      / Ingress Drop <nil> x\/a 10\.0\.0\.9 4000 10\.0\.0\.1 81 UDP 28 <nil> isolated by x\/p1\n$/,
+    );
+  });
+
+  test("what is not in force as it is to be is told, and why that cannot be known", async () => {
+    const policies = await start();
+    enforcement.different.push(...Array.from({ length: 30 }, (_, i) => `flow ${i} is missing`));
+    expect(await policies.differences()).toEqual([...enforcement.different.slice(0, 20), "… and 10 more like this"]);
+    enforcement.away = "Cannot look: the switch is away";
+    expect(await policies.differences()).toEqual(["Cannot look: the switch is away"]);
   });
 
   test("fails where nothing can be closed", async () => {
@@ -226,6 +271,12 @@ describe("a controller is told", () => {
     expect(await policies.degraded([owner("a")])).toContain(
       'A rule of NetworkPolicy "x/p1" is not in force, and what it would allow is closed: a test says so',
     );
+    const told = (name: string, failure: string) => ({
+      ...{ kind: "NetworkPolicy", reason: "NotEnforced", of: expect.objectContaining({ namespace: "x", name }) },
+      message: `Not all of it is in force, and what it would allow is closed: ${failure}`,
+    });
+    expect(happened).toContainEqual(told("p2", 'the action of a rule is "Drop"'));
+    expect(happened).toContainEqual(told("p1", "a test says so"));
     const counts = (): unknown[] =>
       controller.reports.filter(({ path }) => path === "nodestatssummaries").map(({ body }) => body);
     await eventually(() => counts().length === 1, "what was counted");

@@ -7,13 +7,15 @@ import type { ApiClient } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { Problem } from "../datapath/datapath.ts";
-import type { Isolation, PodRule, PolicyEnforcement, RefusedRule } from "../datapath/policies.ts";
+import type { Isolation, LoggedVerdicts, PodRule, PolicyEnforcement, RefusedRule } from "../datapath/policies.ts";
 import { ControllerReports, type PolicyStatus } from "./controller-reports.ts";
 import { ControllerWatch, type WatchTimes } from "./controller-watch.ts";
 import type { KnownPolicy } from "./known-policy.ts";
+import type { KubernetesEvents } from "./kubernetes-events.ts";
 import { podKey } from "./members.ts";
 import { type PodOf, RuleStore } from "./rule-store.ts";
 import { StateFile } from "./state-file.ts";
+import { VerdictLog } from "./verdict-log.ts";
 
 export interface NodePoliciesOptions {
   /** As the controller knows it. */
@@ -22,6 +24,10 @@ export interface NodePoliciesOptions {
   /** How long an ADD waits for the pod's policies. */
   readonly waitMs: number;
   readonly enforcement: PolicyEnforcement;
+  /** Absent: nothing is told. */
+  readonly events?: Pick<KubernetesEvents, "tell"> & AsyncDisposable;
+  /** Which verdicts are logged; absent: none. */
+  readonly log?: LoggedVerdicts;
   /** Where the controller is now. */
   connect(): Promise<ApiClient>;
   readonly logger: Logger;
@@ -72,10 +78,12 @@ export class NodePolicies implements AsyncDisposable {
   #isolated: ReadonlyMap<string, Isolation> = new Map();
   #refused: readonly RefusedRule[] = [];
   #heardAtMs: number | undefined;
+  readonly #log: VerdictLog | undefined;
 
   constructor(options: NodePoliciesOptions) {
     this.#options = options;
     this.#file = new StateFile(options.dataDir, this.#store, options.logger);
+    this.#log = this.#logged();
   }
 
   /**
@@ -185,11 +193,13 @@ export class NodePolicies implements AsyncDisposable {
     this.#waiting.delete(key);
     if (!isLate) return;
     this.#late.set(key, owner);
+    const error = this.#watch?.problem ?? "the controller has not computed it";
     logger.warn("a pod starts isolated: its network policies are not known yet", {
-      ...ownerFields(owner),
-      waitedMs: waitMs,
-      error: this.#watch?.problem ?? "the controller has not computed it",
+      ...{ ...ownerFields(owner), waitedMs: waitMs, error },
     });
+    const of = this.#store.podOf(owner);
+    const message = `It starts isolated: its network policies were not known after ${waitMs} ms (${error})`;
+    if (typeof of === "object") this.#options.events?.tell({ kind: "Pod", of, reason: "StartedIsolated", message });
   }
 
   /** The interface is gone. */
@@ -213,9 +223,13 @@ export class NodePolicies implements AsyncDisposable {
     return this.#isolated.values();
   }
 
-  /** What is not in force as it is to be, in sentences. @throws {CniError} */
-  differences(): Promise<readonly string[]> {
-    return this.#options.enforcement.differences();
+  /** What is not in force as it is to be, in sentences. */
+  async differences(): Promise<readonly string[]> {
+    try {
+      return some(await this.#options.enforcement.differences(), (difference) => difference);
+    } catch (caught) {
+      return [reasonOf(caught)];
+    }
   }
 
   /** The rule that has this number in the flows of a switch. */
@@ -230,7 +244,7 @@ export class NodePolicies implements AsyncDisposable {
   }
 
   /** @param standing owners of interfaces */
-  async degraded(standing: readonly Owner[]): Promise<readonly string[]> {
+  degraded(standing: readonly Owner[]): readonly string[] {
     const policies = [...this.#store.set.policies.values()];
     const there = new Set(standing.map(ownerKey));
     const closed = [...this.#store.attachments].filter(
@@ -256,8 +270,7 @@ export class NodePolicies implements AsyncDisposable {
         const { namespace = "", name = id } = this.#inForce.rules.get(id)?.policy ?? {};
         return `A rule of NetworkPolicy "${namespace}/${name}" is not in force, and what it would allow is closed: ${reason}`;
       }),
-      ...(this.#file.problem === undefined ? [] : [this.#file.problem]),
-      ...some(await this.differences(), (difference) => difference),
+      ...[this.#file.problem, this.#log?.problem ?? this.#unlogged()].filter((problem) => problem !== undefined),
     ];
   }
 
@@ -268,6 +281,28 @@ export class NodePolicies implements AsyncDisposable {
     await this.#reports?.[Symbol.asyncDispose]();
     await this.#loop?.[Symbol.asyncDispose]();
     await this.#file[Symbol.asyncDispose]();
+    this.#log?.[Symbol.dispose]();
+    await this.#options.events?.[Symbol.asyncDispose]();
+  }
+
+  #logged(): VerdictLog | undefined {
+    const { log = "off", enforcement, dataDir, logger } = this.#options;
+    if (log === "off" || enforcement.report === undefined) return undefined;
+    const podOf = (owner: Owner): string | undefined => {
+      const pod = this.#store.podOf(owner);
+      return typeof pod === "object" ? podKey(pod) : undefined;
+    };
+    const isolationOf = (owner: Owner): Isolation | undefined => this.#isolated.get(ownerKey(owner));
+    const made = new VerdictLog({ dataDir, podOf, isolationOf, logger });
+    enforcement.report(log, (verdict) => made.add(verdict));
+    return made;
+  }
+
+  #unlogged(): string | undefined {
+    const { log = "off", enforcement } = this.#options;
+    if (log === "off") return undefined;
+    const why = enforcement.report === undefined ? "this data path does not report them" : enforcement.unreported;
+    return why === undefined ? undefined : `Verdicts of network policies are not logged: ${why}`;
   }
 
   async #enforce(): Promise<undefined> {
@@ -280,6 +315,9 @@ export class NodePolicies implements AsyncDisposable {
     this.#isolated = wanted.isolated;
     this.#inForce = { rules: wanted.rules, statuses: statusesOf(policies, wanted.rules, refused) };
     this.#reports?.changed();
+    for (const { name: of, failure } of this.#inForce.statuses)
+      if (failure !== undefined)
+        this.#options.events?.tell({ kind: "NetworkPolicy", of, reason: "NotEnforced", message: notEnforced(failure) });
     this.#settled = new Set(known.map(({ owner }) => ownerKey(owner)));
     for (const { owner } of known) {
       const key = ownerKey(owner);
@@ -304,6 +342,9 @@ export class NodePolicies implements AsyncDisposable {
 const isSamePod = (a: PodOf, b: PodOf): boolean =>
   typeof a === "string" || typeof b === "string" ? a === b : podKey(a) === podKey(b) && a.uid === b.uid;
 
+const notEnforced = (failure: string): string =>
+  `Not all of it is in force, and what it would allow is closed: ${failure}`;
+
 /** How far these policies are in force. */
 function statusesOf(
   policies: readonly KnownPolicy[],
@@ -311,9 +352,9 @@ function statusesOf(
   refused: readonly RefusedRule[],
 ): PolicyStatus[] {
   const failures = new Map(refused.map(({ id, reason }) => [rules.get(id)?.policy.uid, reason]));
-  return policies.map(({ name: { uid }, generation, refused: strange }) => {
-    const failure = strange ?? failures.get(uid);
-    return { uid, generation, ...(failure === undefined ? {} : { failure }) };
+  return policies.map(({ name, generation, refused: strange }) => {
+    const failure = strange ?? failures.get(name.uid);
+    return { name, generation, ...(failure === undefined ? {} : { failure }) };
   });
 }
 

@@ -25,7 +25,7 @@ function record(): { dataPath: DataPathInMemory; policies: NodePolicies; said: u
     settle: async () => void said.push("settle"),
     forget: () => void said.push("forget"),
     problems: () => [{ code: 50, message: "no policies" }],
-    degraded: async (standing: readonly Owner[]) => standing.map(({ sandboxId }) => `${sandboxId} is closed`),
+    degraded: (standing: readonly Owner[]) => standing.map(({ sandboxId }) => `${sandboxId} is closed`),
   };
   return { dataPath, policies: policies as unknown as NodePolicies, said };
 }

@@ -30,7 +30,7 @@ export function policed(dataPath: DataPath, policies: NodePolicies): DataPath {
     problems: async () => [...(await dataPath.problems()), ...policies.problems()],
     degraded: async () => {
       const standing = (await dataPath.list()).map(({ owner }) => owner);
-      return [...(await dataPath.degraded()), ...(await policies.degraded(standing))];
+      return [...(await dataPath.degraded()), ...policies.degraded(standing)];
     },
     ...(watch === undefined ? {} : { watch: (look) => watch.call(dataPath, look) }),
     [Symbol.asyncDispose]: () => dataPath[Symbol.asyncDispose](),

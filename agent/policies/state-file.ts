@@ -34,7 +34,10 @@ export type ReadState =
   /** `is` says why nothing in it can be believed. */
   | { readonly t: "damaged"; readonly is: string };
 
-/** The pause between two writes: at least so long, and at least so many times as long as a write takes. */
+/**
+ * The pause between two writes: at least so long, and at least so many times as long as the agent's other work stood still
+ * for the last one. Time that a disk takes does not count: what is not written yet is lost with the agent.
+ */
 const pauseMs = 1000;
 const pauseTimes = 20;
 /** More than the largest clusters need on a node. A larger one is neither read nor written. */
@@ -173,17 +176,20 @@ export class StateFile implements AsyncDisposable {
   /** One version at a time, with pauses, until there is nothing new. What could not be written is tried again. */
   async #writeChanges(): Promise<void> {
     while (this.#isChanged && !this.#ended.signal.aborted) {
-      const beganMs = performance.now();
-      await this.#write();
-      await pause(Math.max(pauseMs, pauseTimes * (performance.now() - beganMs)), this.#ended.signal);
+      const heldUpMs = await this.#write();
+      await pause(Math.max(pauseMs, pauseTimes * heldUpMs), this.#ended.signal);
     }
     this.#writing = undefined;
   }
 
-  async #write(): Promise<void> {
+  /** @returns how long nothing else could be done */
+  async #write(): Promise<number> {
     this.#isChanged = false;
+    const beganMs = performance.now();
+    let heldUpMs = 0;
     try {
       const text = textOf(this.#store);
+      heldUpMs = performance.now() - beganMs;
       if (text.length > maxFileBytes)
         throw new Error(`it would have ${text.length} bytes, wanted at most ${maxFileBytes}`);
       await writeAtomicallySlowly(this.path, text, () => true);
@@ -193,5 +199,6 @@ export class StateFile implements AsyncDisposable {
       this.#problem.log("what is known of network policies cannot be kept", reason, { path: this.path });
       this.#isChanged = true;
     }
+    return heldUpMs;
   }
 }

@@ -1,8 +1,10 @@
+import { KnownConfs } from "../../shared/cni/known-confs.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { redactArgs } from "../../shared/log.ts";
+import { type LogFields, redactArgs } from "../../shared/log.ts";
 import type { CmdError, CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import { cniService } from "../../shared/proto/services.ts";
+import type { Fields } from "../../shared/schema/json-fields.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
 import { runAdd } from "../attach/add.ts";
 import { runCheck } from "../attach/check.ts";
@@ -27,10 +29,20 @@ export interface Gate {
   lackedAddress(): void;
 }
 
+/** One method of the service. */
+interface Served {
+  readonly verb: CmdVerb;
+  readonly run: Verb;
+  /** As `Fields.parse`. */
+  readonly parseConf: (text: string) => Fields;
+}
+
 /** The reference system's `Cni` service: every failure is an answer with a code, never a gRPC status. */
 export function cniRpcs(context: AgentContext, gate: Gate): readonly Rpc[] {
+  const confs = new KnownConfs();
+  const parseConf = (text: string): Fields => confs.parse(text);
   const method = (verb: CmdVerb, run: Verb) => (request: CniCmdRequest, call: CallContext) =>
-    answer(context, gate, verb, run, request, call);
+    answer(context, gate, { verb, run, parseConf }, request, call);
   return [
     rpc(cniService.cmdAdd, method("ADD", runAdd)),
     rpc(cniService.cmdCheck, method("CHECK", runCheck)),
@@ -41,36 +53,35 @@ export function cniRpcs(context: AgentContext, gate: Gate): readonly Rpc[] {
 async function answer(
   context: AgentContext,
   gate: Gate,
-  verb: CmdVerb,
-  run: Verb,
+  { verb, run, parseConf }: Served,
   message: CniCmdRequest,
   call: CallContext,
 ): Promise<CniCmdResponse> {
   const startedMs = performance.now();
-  const fields: Record<string, unknown> = {
-    verb,
-    container: message.cniArgs?.containerId ?? "",
-    ifname: message.cniArgs?.ifname ?? "",
-    args: redactArgs(message.cniArgs?.args ?? ""),
+  let network: string | undefined;
+  const log = (level: "info" | "warn" | "error", outcome: LogFields): void => {
+    const { containerId: container = "", ifname = "", args = "" } = message.cniArgs ?? {};
+    const durationMs = Math.round((performance.now() - startedMs) * 10) / 10;
+    const fields = { verb, container, ifname, args: redactArgs(args), ...(network === undefined ? {} : { network }) };
+    // The caller does not wait for the line.
+    setImmediate(() => call.log[level]("served", { ...fields, ...outcome, durationMs }));
   };
-  const took = (): number => Math.round((performance.now() - startedMs) * 10) / 10;
   try {
-    const request = parseCmdRequest(message, verb, context.config.dataPath);
-    fields["network"] = request.owner.network;
+    const request = parseCmdRequest(message, verb, context.config.dataPath, parseConf);
+    network = request.owner.network;
     // A DEL does not wait: the plugin records it, and the start finishes it.
     if (verb === "DEL") gate.requireReady();
     else await gate.untilReady(call);
     if (verb === "ADD") requireAddresses(context, gate, request.owner);
     const result = (await run(context, request, call)) ?? "";
-    call.log.info("served", { ...fields, outcome: "ok", durationMs: took() });
+    log("info", { outcome: "ok" });
     return { cniResult: new TextEncoder().encode(result) };
   } catch (caught) {
     const error = CniError.from(caught, `run ${verb}`);
     // The runtime will try again, and may find a free address then.
     if (verb === "ADD" && error.code === CniCode.ipamFailure) gate.lackedAddress();
     const level = error.code === CniCode.internal ? "error" : "warn";
-    const outcome = { outcome: "failed", code: error.code, error: error.message, details: error.details };
-    call.log[level]("served", { ...fields, ...outcome, durationMs: took() });
+    log(level, { outcome: "failed", code: error.code, error: error.message, details: error.details });
     return { cniResult: new Uint8Array(0), error: toMessage(error) };
   }
 }

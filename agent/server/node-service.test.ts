@@ -32,6 +32,7 @@ async function call(
     refused: () => refused,
     cluster: () => "",
     policies: () => "",
+    policyDifferences: () => Promise.resolve([]),
     services: () => undefined,
     refusals: () => [],
     state: () => "ready",

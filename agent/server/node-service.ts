@@ -27,6 +27,8 @@ export interface NodeInfo {
   cluster(): string;
   /** Describes the network policies that are enforced, for people; empty if none are. */
   policies(): string;
+  /** What is not in force of them as it is to be, in sentences. */
+  policyDifferences(): Promise<readonly string[]>;
   /** The services that are balanced; absent: none are. */
   services(): Pick<NodeServices, "summary" | "degraded"> | undefined;
   /** `starting`, `joining`, `ready` or `stopping`. */
@@ -76,6 +78,7 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
         registryTroubles: isOfRuntime ? [] : info.troubles(),
         configuration: isOfRuntime ? [] : await info.configuration(),
         policies: info.policies(),
+        policyDifferences: isOfRuntime || info.notReady() !== undefined ? [] : await info.policyDifferences(),
         services: info.services()?.summary ?? "",
       };
     }),

@@ -33,6 +33,8 @@ export const statusOf = ({ status, message }: Pick<Refusal, "status" | "message"
   kind: "Status",
   apiVersion: "v1",
   metadata: {},
-  ...(status < 300 ? { status: "Success" } : { status: "Failure", message, reason: reasons[status] ?? "Unknown" }),
+  status: "Failure",
+  message,
+  reason: reasons[status] ?? "Unknown",
   code: status,
 });

@@ -53,7 +53,7 @@ export class ControlPlaneApi {
     const document = documents.get(path);
     if (document === undefined) return await this.#resource(exchange);
     if (method !== "GET" && method !== "HEAD") throw new Refusal(405, "this can only be read");
-    const user = await this.#options.access.userOf(exchange);
+    const user = await this.#userOf(exchange);
     await this.#allow(user, { t: "path", verb: "get", path });
     return exchange.answer(200, jsonType, JSON.stringify(document));
   }
@@ -69,13 +69,20 @@ export class ControlPlaneApi {
     // Before anybody is asked who that is: nothing could be answered anyway.
     if (this.#options.state() === undefined) throw new Refusal(503, "the policies are not computed yet", retryAfterS);
     const { access } = this.#options;
-    const user = await access.userOf(exchange);
+    const user = await this.#userOf(exchange);
     const { group, version } = of;
     const named = { ...(name === "" ? {} : { name }), ...(subresource === undefined ? {} : { subresource }) };
     await this.#allow(user, { t: "resource", verb, group, version, resource: plural, ...named });
     const state = this.#options.state();
     if (state === undefined) throw new Refusal(503, "the policies are not computed yet", retryAfterS);
     await handler({ exchange, state, reach: access.reachOf(user), name });
+  }
+
+  /** @throws {Refusal} */
+  async #userOf(exchange: Exchange): Promise<User> {
+    const user = await this.#options.access.userOf(exchange);
+    exchange.authenticated();
+    return user;
   }
 
   async #allow(user: User, wish: Wish): Promise<void> {

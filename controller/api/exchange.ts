@@ -6,18 +6,28 @@ import type { WatchOut } from "../watches/mod.ts";
 /** Until the whole body of a request has come. */
 const bodyMs = 15_000;
 
+interface ExchangeParts {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly socket: TLSSocket;
+  /** Cuts the answer off. */
+  readonly abort: () => void;
+  readonly known: () => void;
+}
+
 /** One request and its answer, over HTTP/1.1 or HTTP/2. */
 export class Exchange implements Asker {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly socket: TLSSocket;
+  /** To be called where it is known who asks. */
+  readonly authenticated: () => void;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #abort: () => void;
 
-  /** @param abort cuts the answer off */
-  constructor(request: IncomingMessage, response: ServerResponse, socket: TLSSocket, abort: () => void) {
+  constructor({ request, response, socket, abort, known }: ExchangeParts) {
     const target = request.url ?? "/";
     const mark = target.indexOf("?");
     this.method = request.method ?? "";
@@ -27,6 +37,7 @@ export class Exchange implements Asker {
     this.#request = request;
     this.#response = response;
     this.#abort = abort;
+    this.authenticated = known;
     response.on("error", () => undefined);
   }
 

@@ -40,12 +40,10 @@ describeWith("the HTTPS server", ["openssl"], () => {
   });
   afterEach(() => resources.disposeAsync());
 
-  /** @param firstRequestMs how long a client may be silent first */
-  async function listen(firstRequestMs: number): Promise<HttpsServer> {
+  /** @param strangerMs how long a client that is not known may be silent */
+  async function listen(strangerMs: number): Promise<HttpsServer> {
     const place = { host: "127.0.0.1", port: 0 };
-    return resources.use(
-      await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), firstRequestMs),
-    );
+    return resources.use(await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), strangerMs));
   }
 
   /** @param as whose certificate the client shows */
@@ -136,13 +134,39 @@ describeWith("the HTTPS server", ["openssl"], () => {
     await eventually(() => closed.length === 2 && server.connections === 0, "the end of both");
   });
 
-  test("a connection that has asked once stays, though nothing is asked any more", async () => {
+  test.each([
+    ["of somebody who is known stays, though nothing is asked any more", true],
+    ["of somebody who is not known ends some time after its answer", false],
+  ])("a connection %s", async (_, isKnown) => {
     server = await listen(patientMs / 10);
+    handle = (exchange) => {
+      if (isKnown) exchange.authenticated();
+      exchange.answer(200, "text/plain", "ok");
+    };
     const session = connectHttp2(`https://127.0.0.1:${server.port}`, clientTls());
     resources.defer(() => session.destroy());
-    await new Promise((resolve) => session.request({ ":path": "/" }).once("data", resolve));
+    session.on("error", () => undefined);
+    const stream = session.request({ ":path": "/" });
+    expect(await new Promise((resolve) => stream.once("data", (chunk) => resolve(String(chunk))))).toBe("ok");
     await Bun.sleep(patientMs / 10 + impatientMs);
-    expect([session.destroyed, server.connections]).toEqual([false, 1]);
+    await eventually(() => server.connections === (isKnown ? 1 : 0), "what becomes of it");
+  });
+
+  test("an answer that goes on is not cut off, whoever gets it", async () => {
+    server = await listen(patientMs / 10);
+    let out: WatchOut | undefined;
+    handle = (exchange) => {
+      out = exchange.stream("text/plain", { drained: () => undefined, closed: () => undefined });
+      out.write(new TextEncoder().encode("first"));
+    };
+    const session = connectHttp2(`https://127.0.0.1:${server.port}`, clientTls());
+    resources.defer(() => session.destroy());
+    const heard: string[] = [];
+    session.request({ ":path": "/" }).on("data", (chunk) => heard.push(String(chunk)));
+    await eventually(() => heard.length === 1, "the first piece");
+    await Bun.sleep(patientMs / 10 + impatientMs);
+    out?.write(new TextEncoder().encode("second"));
+    await eventually(() => heard.length === 2, "the second piece");
   });
 
   test("a body ends at its bound, and another request on the connection is answered", async () => {

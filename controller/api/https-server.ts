@@ -14,8 +14,8 @@ export interface ServerTls {
 
 /** A thousand nodes with three watches each, on connections of their own, and room for operators. */
 const maxConnections = 10_000;
-/** Until a new connection has sent a whole head of a request: whoever sends none holds a connection for nothing. */
-const usualFirstRequestMs = 15_000;
+/** Of a connection on which nothing is asked, until it has brought somebody who is known: pods can connect as well. */
+const usualStrangerMs = 15_000;
 /** Requests at a time of one connection over HTTP/2: the aggregation layer's are those of many clients. */
 const maxStreams = 250;
 const maxHeaderBytes = 64 * 1024;
@@ -30,15 +30,15 @@ const keepAliveMs = 30_000;
 export class HttpsServer implements AsyncDisposable {
   readonly #handle: (exchange: Exchange) => void;
   readonly #tls: ReturnType<typeof createTlsServer>;
-  readonly #firstRequestMs: number;
+  readonly #strangerMs: number;
   readonly #sockets = new Set<TLSSocket>();
 
-  private constructor(tls: ServerTls, handle: (exchange: Exchange) => void, firstRequestMs: number) {
+  private constructor(tls: ServerTls, handle: (exchange: Exchange) => void, strangerMs: number) {
     this.#handle = handle;
-    this.#firstRequestMs = firstRequestMs;
+    this.#strangerMs = strangerMs;
     const http1 = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => {
       const socket = request.socket as TLSSocket;
-      this.#serve(new Exchange(request, response, socket, () => socket.destroy()));
+      this.#serve(request, response, socket, () => socket.destroy());
     });
     const settings = { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes };
     const http2 = createHttp2Server({ settings }, (request, response) => {
@@ -46,7 +46,7 @@ export class HttpsServer implements AsyncDisposable {
       const socket = stream.session?.socket as TLSSocket | undefined;
       // Requests of both have the same shape as far as an exchange uses it, though not for the compiler.
       const [asked, answer] = [request as unknown as IncomingMessage, response as unknown as ServerResponse];
-      if (socket !== undefined) this.#serve(new Exchange(asked, answer, socket, () => stream.close()));
+      if (socket !== undefined) this.#serve(asked, answer, socket, () => stream.close());
     });
     // The fault of one connection ends that one.
     http1.on("clientError", (_, socket) => socket.destroy());
@@ -66,9 +66,9 @@ export class HttpsServer implements AsyncDisposable {
     { host, port }: { readonly host: string; readonly port: number },
     tls: ServerTls,
     handle: (exchange: Exchange) => void,
-    firstRequestMs = usualFirstRequestMs,
+    strangerMs = usualStrangerMs,
   ): Promise<HttpsServer> {
-    const server = new HttpsServer(tls, handle, firstRequestMs);
+    const server = new HttpsServer(tls, handle, strangerMs);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     server.#tls.once("error", reject);
     server.#tls.listen(port, host, resolve);
@@ -100,25 +100,56 @@ export class HttpsServer implements AsyncDisposable {
     this.#sockets.add(socket);
     socket.on("error", () => undefined);
     socket.setKeepAlive(true, keepAliveMs);
-    const silent = setTimeout(() => socket.destroy(), this.#firstRequestMs);
-    socket[firstRequest] = () => clearTimeout(silent);
+    const patience = new Patience(this.#strangerMs, () => socket.destroy());
+    socket[patienceOf] = patience;
     socket.once("close", () => {
       this.#sockets.delete(socket);
-      clearTimeout(silent);
+      patience.end();
     });
   }
 
-  #serve(exchange: Exchange): void {
-    (exchange.socket as Admitted)[firstRequest]?.();
-    this.#handle(exchange);
+  #serve(request: IncomingMessage, response: ServerResponse, socket: Admitted, abort: () => void): void {
+    const patience = socket[patienceOf];
+    patience?.asked();
+    response.once("close", () => patience?.answered());
+    this.#handle(new Exchange({ request, response, socket, abort, known: () => patience?.end() }));
   }
 }
 
 /** A property, because HTTP/2 hands out stand-ins of its sockets. */
-const firstRequest = Symbol("firstRequest");
+const patienceOf = Symbol("patience");
 
 interface Admitted extends TLSSocket {
-  [firstRequest]?: () => void;
+  [patienceOf]?: Patience;
+}
+
+/** With a connection that nobody who is known has used yet. */
+class Patience {
+  readonly #ms: number;
+  readonly #lost: () => void;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #asking = 0;
+  #hasEnded = false;
+
+  constructor(ms: number, lost: () => void) {
+    this.#ms = ms;
+    this.#lost = lost;
+    this.#timer = setTimeout(lost, ms);
+  }
+
+  asked(): void {
+    this.#asking++;
+    clearTimeout(this.#timer);
+  }
+
+  answered(): void {
+    if (--this.#asking === 0 && !this.#hasEnded) this.#timer = setTimeout(this.#lost, this.#ms);
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    clearTimeout(this.#timer);
+  }
 }
 
 const ALPNProtocols = ["h2", "http/1.1"];

@@ -1,7 +1,11 @@
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type IpamTerminal, ipamTerminal } from "../../test/fakes/ipam-terminal.ts";
 
 const second = 1000;
+
+// Else a slow machine would take longer than the cooldown.
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
+afterEach(() => void vi.useRealTimers());
 
 /** A pool of five addresses, all of which one pod after the other had and left `agoMs` ago. */
 async function emptied(agoMs: number, cooldown: object = { cooldownMs: second }): Promise<IpamTerminal> {

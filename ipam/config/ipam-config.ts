@@ -69,24 +69,31 @@ export function parseIpamConfig(request: IpamRequest): IpamConfig {
 export const parseAnyRanges = (request: IpamRequest): IpamConfig => read(request)[0];
 
 function read({ conf, version, args, settings }: IpamRequest): readonly [IpamConfig, readonly Exclusion[]] {
+  const [config, exclude] = settings === undefined ? conf.derive(readRanges) : readRanges(conf, settings);
+  requireOldShapeFits(config.rangeSets, version);
+  return [{ ...config, requested: requestedIps(conf, args) }, exclude];
+}
+
+/** What is the same for every pod that brings this configuration. */
+function readRanges(
+  conf: Fields,
+  settings: IpamSection = {},
+): readonly [Omit<IpamConfig, "requested">, readonly Exclusion[]] {
   const ipam = conf.object("ipam");
   if (ipam === undefined) throw conf.wrong("ipam", undefined, "the section that says which addresses to give out");
-  const requested = requestedIps(conf, args);
   const fromRuntime = conf.object("runtimeConfig");
   const brought = fromRuntime === undefined ? [] : (parseRangeSets(fromRuntime, "ipRanges") ?? []);
   const section: IpamSection = { ...settings, ...parseSection(ipam) };
   const { single, ranges = [], exclude = [], routes = [], resolvConf, cooldownMs, sticky = false } = section;
   const rangeSets = [...brought, ...(single === undefined ? [] : [single]), ...ranges];
-  requireOldShapeFits(rangeSets, version);
   requireDisjoint(rangeSets);
-  const config: IpamConfig = {
+  const config = {
     type: ipam.string("type") ?? "",
     dataDir: dataDirOf(conf),
     rangeSets,
     ...reservations(rangeSets, exclude),
     routes,
     ...(resolvConf === undefined ? {} : { resolvConf }),
-    requested,
     cooldownMs: cooldownMs ?? limits.cooldownMs,
     sticky,
   };

@@ -15,13 +15,14 @@ const knownArgs = ["IgnoreUnknown", "IP"];
  * @throws {CniError} code 4 for CNI_ARGS, 7 for the configuration
  */
 export function requestedIps(conf: Fields, args: string): readonly Ip[] {
-  const requested = [
-    ...fromArgs(args),
-    ...fromList(conf.object("args")?.object("cni"), "ips"),
-    ...fromList(conf.object("runtimeConfig"), "ips"),
-  ];
+  const requested = [...fromArgs(args), ...conf.derive(listedIps)];
   return requested.filter((ip, i) => requested.findIndex((other) => sameIp(other, ip)) === i);
 }
+
+const listedIps = (conf: Fields): readonly Ip[] => [
+  ...fromList(conf.object("args")?.object("cni"), "ips"),
+  ...fromList(conf.object("runtimeConfig"), "ips"),
+];
 
 function fromArgs(text: string): readonly Ip[] {
   const args = parseArgs(text);

@@ -5,8 +5,9 @@ import { openLibc } from "../../shared/server/libc.linux.ts";
 import { configOf, ownerOf } from "../../test/fakes/allocator-in-memory.ts";
 import { filesIn, hostLocalInScratch, leasesOf } from "../../test/fakes/host-local-directory.ts";
 import { MemoryStore } from "../../test/fakes/memory-store.ts";
+import { describeWith } from "../../test/support/requires.ts";
 import { Allocator } from "../allocator.ts";
-import { maxFileBytes } from "./directory.ts";
+import { maxFileBytes, readDirectory } from "./directory.ts";
 import { describeImport, importHostLocal, type Progress } from "./import.ts";
 
 const config = configOf({ ranges: [[{ subnet: "10.0.0.0/24" }], [{ subnet: "fd00::/64" }]] });
@@ -226,6 +227,22 @@ test("host-local's lock is held from the first look to the end", async () => {
   onProgress();
   expect(seen.at(-1)).toBe(true);
   closeSync(fd);
+});
+
+describeWith("entries that are no files", ["linux", "root"], () => {
+  test("such as a pipe and a device are named, and nothing is waited for", async () => {
+    using there = hostLocalInScratch({});
+    const made = [
+      ["10.0.0.2", "p"],
+      ["10.0.0.3", "c", "1", "3"],
+    ].map(([name, ...what]) => Bun.spawnSync(["mknod", `${there.directory}/${name}`, ...what]).exitCode);
+    expect(made).toEqual([0, 0]);
+    const { unreadable } = await readDirectory(there.directory, () => undefined);
+    expect(unreadable.map(({ reason }) => reason.split(";")[0])).toEqual([
+      "it is a pipe, wanted a file",
+      "it is a device, wanted a file",
+    ]);
+  });
 });
 
 test("a lock that is a link is refused, and nothing is taken", async () => {

@@ -1,6 +1,6 @@
-import { writeFileSync } from "node:fs";
+import { unlinkSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLogger } from "../../shared/log.ts";
 import { ipamService } from "../../shared/proto/daemon-services.ts";
 import { callUnary } from "../../shared/rpc/call.ts";
@@ -264,6 +264,24 @@ describe("what a request of the service may not say", () => {
     });
     expect(await listed()).toHaveLength(1);
   });
+});
+
+test.each(["own/s", "leases.db"])("a service whose %s is taken away has to start anew", async (file) => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  try {
+    const config = { socket: `${scratch.path}/own/s`, dataDir: scratch.path, sections: new Map() };
+    const own = await startIpamServer(
+      config,
+      createLogger("error", () => undefined),
+      await openSystem(),
+    );
+    unlinkSync(`${scratch.path}/${file}`);
+    vi.advanceTimersByTime(10_000);
+    expect(await own.lost).toContain(`"${scratch.path}/${file}"`);
+    await own.stop();
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("a call whose caller has gone before it began changes nothing", async () => {

@@ -172,10 +172,13 @@ describe("what grpc-js says", () => {
     });
   });
 
-  test.each([`${rst}a frame of the wrong size`, "EPIPE: broken pipe, write", "what a server says"])(
-    "%s stays what it is",
-    (details) => {
-      expect(statusOf({ ...internal, details })).toEqual({ ...internal, details });
-    },
-  );
+  test.each([
+    { ...internal, details: `${rst}a frame of the wrong size` },
+    { ...internal, details: "EPIPE: broken pipe, write" },
+    { ...internal, details: "what a server says" },
+    { ...internal, details: `a server says: ${rst}EPIPE` },
+    { code: GrpcCode.cancelled, details: `${rst}EPIPE: broken pipe, write` },
+  ])("$details stays what it is", (said) => {
+    expect(statusOf(said)).toEqual(said);
+  });
 });

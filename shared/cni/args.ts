@@ -11,7 +11,7 @@ export function parseArgs(text: string): ReadonlyMap<string, string> {
   if (text === "") return args;
   for (const [i, pair] of text.split(";").entries()) {
     const equals = pair.indexOf("=");
-    if (equals < 1 || pair.indexOf("=", equals + 1) >= 0) {
+    if (equals < 1 || pair.includes("=", equals + 1)) {
       throw new CniError(
         CniCode.invalidEnvironment,
         // The text is not quoted, because it may be a secret: base64 often ends in "=".

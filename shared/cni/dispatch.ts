@@ -17,6 +17,8 @@ export interface PluginIo {
   writeResult(text: string): Promise<void>;
   /** Standard error: free-form lines for the runtime's log. */
   log(line: string): void;
+  /** Reads the configuration in place of `Fields.parse`. */
+  readonly parseConf?: (text: string) => Fields;
 }
 
 /** One call, checked as far as the specification goes. */
@@ -49,7 +51,8 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
   try {
     const env = parseEnvironment(io.env);
     const stdin = await readText(io);
-    const conf = stdin.trim() === "" && env.command === "VERSION" ? new Fields({}) : Fields.parse(stdin);
+    const conf =
+      stdin.trim() === "" && env.command === "VERSION" ? new Fields({}) : (io.parseConf ?? Fields.parse)(stdin);
     const given = conf.string("cniVersion") ?? "";
     if (env.command === "VERSION") {
       // An unknown version is echoed too, because VERSION only asks which ones are supported.

@@ -44,6 +44,10 @@ describe("encodeResult", () => {
   test.each(["0.3.0", "0.3.1", "0.4.0"] as const)("%s: ips carry their version, dns is always there", (version) => {
     const bare = encoded(version, { ...rich, dns: {} });
     expect(bare["dns"]).toEqual({});
+    const empty = { nameservers: [], domain: "", search: [], options: [] };
+    expect(encoded(version, { ...rich, dns: empty })["dns"]).toEqual({});
+    const dns = { nameservers: ["10.1.0.53"], domain: "a.test", search: ["b.test"], options: ["ndots:5"] };
+    expect(encoded(version, { ...rich, dns })["dns"]).toEqual(dns);
     expect(bare["ips"]).toEqual([
       { version: "4", interface: 1, address: "10.1.0.5/24", gateway: "10.1.0.1" },
       { version: "6", interface: 1, address: "fd00::5/64" },

@@ -1,6 +1,6 @@
 /** `02:00:5e:10:00:ff`, lower case. */
 export function formatMac(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(":");
+  return bytes.toHex().replace(/..(?!$)/g, "$&:");
 }
 
 /** Reads six hex pairs with ":" or "-" between them; `undefined` where the text is something else. */

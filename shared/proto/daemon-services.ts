@@ -101,7 +101,7 @@ export const healthService = {
   watch: streaming("/grpc.health.v1.Health/Watch", HealthCheckRequest, HealthCheckResponse),
 } as const;
 
-export const ListPoliciesRequest = message({ rule: int32(1), compare: flag(2) });
+export const ListPoliciesRequest = message({ rule: int64(1) });
 export type ListPoliciesRequest = MessageOf<typeof ListPoliciesRequest>;
 
 export const PolicyRule = message({ policy: text(1), direction: text(2) });
@@ -119,7 +119,6 @@ export type IsolatedPod = MessageOf<typeof IsolatedPod>;
 export const ListPoliciesResponse = message({
   rule: nested(1, PolicyRule),
   isolated: repeated(2, IsolatedPod),
-  differences: texts(3),
 });
 export type ListPoliciesResponse = MessageOf<typeof ListPoliciesResponse>;
 

@@ -55,7 +55,8 @@ export const StatusResponse = message({
   registryTroubles: repeated(13, RegistryTrouble),
   configuration: texts(14),
   policies: text(15),
-  services: text(16),
+  policyDifferences: texts(16),
+  services: text(17),
 });
 export type StatusResponse = MessageOf<typeof StatusResponse>;
 

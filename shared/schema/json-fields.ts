@@ -111,6 +111,11 @@ export class Fields {
     return new Fields(raw, path, this.#what, this.#code);
   }
 
+  /** What `read` makes of this object. It must depend on nothing else: others may keep it. */
+  derive<T>(read: (fields: Fields) => T): T {
+    return read(this);
+  }
+
   pathOf(key: string): string {
     return this.path === "" ? key : `${this.path}.${key}`;
   }

@@ -47,6 +47,7 @@ const empty = {
   departing: 0,
   cluster: "",
   policies: "",
+  policyDifferences: [],
   services: "",
   shortcomings: [],
   refusals: [],

@@ -11,6 +11,13 @@ export interface Side {
   readonly path: string;
 }
 
+/**
+ * What an agent that is measured has in its configuration beside its network. It looks for what plugins left as often as
+ * on a node, and not as those do whose tests wait for it: what each look leaves to the garbage collector would count as
+ * its memory.
+ */
+export const asInstalled = { logLevel: "info", janitorIntervalMs: undefined } as const;
+
 export interface CrowdOutcome {
   /** From the first start to the last end. */
   readonly ms: number;

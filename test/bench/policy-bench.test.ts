@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { describeWith } from "../support/requires.ts";
+import { addTable, measureAdds } from "./policies/measure-adds.ts";
 import { measurePolicies, policyTable } from "./policies/measure-policies.ts";
+import { measureSnapshot, snapshotTable } from "./policies/measure-snapshot.ts";
 import { measureWatches, watchTable } from "./policies/measure-watches.ts";
 import {
   acrossNamespaces,
@@ -17,6 +19,22 @@ describeWith("the benchmark of the watches in miniature", ["linux", "openssl"], 
     expect(Math.min(figures.lastNodeMs.p50, figures.peakBytes)).toBeGreaterThan(0);
     expect(watchTable(figures).split("\n")).toHaveLength(3);
   });
+});
+
+describeWith("the benchmark of ADDs with policies in miniature", ["linux", "root", "openssl", "nft"], () => {
+  test("as many with as without", async () => {
+    const figures = await measureAdds(4, 2);
+    expect([figures.with.n, figures.without.n]).toEqual([4, 4]);
+    expect(Math.min(figures.with.min, figures.without.min)).toBeGreaterThan(0);
+    expect(addTable(figures).split("\n")).toHaveLength(5);
+  });
+});
+
+test("the benchmark of the snapshot in miniature reads all that it has written", async () => {
+  const figures = await measureSnapshot(smallNamespaces(20));
+  expect(figures).toMatchObject({ pods: 80, policies: 60 });
+  expect(Math.min(figures.bytes, figures.writeMs, figures.readMs)).toBeGreaterThan(0);
+  expect(snapshotTable(figures).split("\n")).toHaveLength(3);
 });
 
 describe("the benchmark of the computation of policies in miniature", () => {

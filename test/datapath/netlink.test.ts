@@ -4,6 +4,7 @@ import {
   addRoute,
   createBridge,
   declareNeighbour,
+  deleteLink,
   deleteLinksOfGroup,
   deleteRoute,
   Errno,
@@ -62,6 +63,25 @@ describeWith("rtnetlink against the kernel", ["root"], () => {
     expect(results.map((refusal) => refusal?.errno)).toEqual([undefined, Errno.EEXIST, Errno.ENODEV, undefined]);
     expect(socket.get(getLink({ name: "ptn1" }), readLink)).toMatchObject({ kind: "bridge", mac: "02:00:00:00:00:03" });
     expect(socket.batch([])).toEqual([]);
+  });
+
+  test("an interface stands as long as it is what it was when it was read, and up", () => {
+    using socket = opened.openSocket();
+    const read = () => socket.get(getLink({ name: "pts0" }), readLink);
+    socket.batch([bridge("pts0", 7), bridge("pts1", 8)]);
+    const down = read();
+    expect(socket.stands(down)).toBe(false);
+    const change = (change: Parameters<typeof setLink>[2]) => socket.run(setLink("pts0", down.index, change));
+    change({ up: true });
+    expect(socket.stands(down)).toBe(true);
+    expect(socket.stands({ ...down, name: "pts1" })).toBe(false);
+    expect(socket.stands({ ...down, name: "pts9" })).toBe(false);
+    change({ mac: Uint8Array.of(2, 0, 0, 0, 0, 9) });
+    expect([socket.stands(down), socket.stands(read())]).toEqual([false, true]);
+    socket.run(deleteLink("pts0", down.index));
+    socket.run(bridge("pts0", 7));
+    socket.run(setLink("pts0", read().index, { up: true }));
+    expect([socket.stands(down), socket.stands(read())]).toEqual([false, true]);
   });
 
   test("a refusal carries the kernel's own sentence", () => {

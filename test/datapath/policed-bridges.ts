@@ -1,10 +1,12 @@
 import { createBridgeDataPath } from "../../agent/datapath/bridge/mod.ts";
 import type { DataPath } from "../../agent/datapath/datapath.ts";
-import type { NodePolicies } from "../../agent/datapath/policies.ts";
+import type { NodePolicies, Verdict } from "../../agent/datapath/policies.ts";
 import type { PolicedNode } from "../policies/probed-pods.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { NetworkSandbox } from "../support/network-sandbox.ts";
 import { bridgeName, cidr, loggerInto } from "./bridge-fixture.ts";
+
+type Told = (verdict: Verdict) => void;
 
 /**
  * Nodes with kernel bridges, on one link: the first is the sandbox's own, the second is behind it. Only on the second do
@@ -15,7 +17,7 @@ export class BridgeNodes implements AsyncDisposable {
   /** What data paths logged at `warn` or above. */
   readonly lines: string[] = [];
   readonly #stack = new AsyncDisposableStack();
-  readonly #open = new Map<string, (known?: NodePolicies) => Promise<DataPath>>();
+  readonly #open = new Map<string, (known?: NodePolicies, told?: Told) => Promise<DataPath>>();
 
   static async start(
     sandbox: NetworkSandbox,
@@ -54,11 +56,15 @@ export class BridgeNodes implements AsyncDisposable {
     return made;
   }
 
-  /** The data path that the next agent has. @param known the policies that it knows at its start; absent: it enforces none */
-  reopen(name: string, known?: NodePolicies): Promise<DataPath> {
+  /**
+   * The data path that the next agent has.
+   * @param known the policies that it knows at its start; absent: it enforces none
+   * @param told is to hear of all verdicts
+   */
+  reopen(name: string, known?: NodePolicies, told?: Told): Promise<DataPath> {
     const open = this.#open.get(name);
     if (open === undefined) throw new Error(`there is no node "${name}"`);
-    return open(known);
+    return open(known, told);
   }
 
   async #add(
@@ -71,7 +77,7 @@ export class BridgeNodes implements AsyncDisposable {
     const filtered = this.nodes.length;
     for (const tables of ["iptables", "ip6tables"])
       await within(() => sandbox.node(`sysctl -q -e -w net.bridge.bridge-nf-call-${tables}=${filtered}`));
-    const open = (known?: NodePolicies): Promise<DataPath> =>
+    const open = (known?: NodePolicies, told?: Told): Promise<DataPath> =>
       within(async () => {
         const network = { name: "pods", subnets, bridge: bridgeName, hairpin: true, masquerade: false };
         const made = createBridgeDataPath({
@@ -80,6 +86,7 @@ export class BridgeNodes implements AsyncDisposable {
           logger: loggerInto(this.lines),
         });
         this.#stack.defer(() => within(async () => made[Symbol.asyncDispose]()));
+        if (told !== undefined) made.policies?.report?.("all", told);
         if (known !== undefined) await made.policies?.enforce(known);
         await made.start();
         return made;

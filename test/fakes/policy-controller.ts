@@ -92,7 +92,12 @@ export class PolicyControllerDouble implements AsyncDisposable {
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = JSON.parse(await text(request)) as Record<string, unknown>;
-    this.reports.push({ path: (request.url ?? "").slice(antreaPath.length), body });
+    if (this.refusal !== undefined) {
+      response.writeHead(this.refusal).end();
+      return;
+    }
+    const { url = "" } = request;
+    this.reports.push({ path: url.startsWith(antreaPath) ? url.slice(antreaPath.length) : url, body });
     response.writeHead(201, { "content-type": "application/json" }).end("{}");
   }
 

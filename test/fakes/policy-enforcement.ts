@@ -4,6 +4,7 @@ import type {
   PolicyEnforcement,
   RefusedRule,
   RulePeers,
+  Verdict,
 } from "../../agent/datapath/policies.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
@@ -58,8 +59,20 @@ export class PolicyEnforcementInMemory implements PolicyEnforcement {
     return Promise.resolve({ rules, denied: [] });
   }
 
+  /** What is not in force as it is to be. */
+  readonly different: string[] = [];
+
   differences(): Promise<readonly string[]> {
-    return Promise.resolve([]);
+    if (this.away !== undefined) return Promise.reject(new CniError(CniCode.tryAgainLater, this.away));
+    return Promise.resolve(this.different);
+  }
+
+  /** Says of a packet what policies have decided, once somebody listens. */
+  verdict: ((verdict: Verdict) => void) | undefined;
+  unreported: string | undefined;
+
+  report(_which: "refused" | "all", told: (verdict: Verdict) => void): void {
+    this.verdict = told;
   }
 
   allows(owner: Owner, asked: Asked): boolean {

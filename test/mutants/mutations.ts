@@ -22,7 +22,7 @@ interface Node {
 type Change = Omit<Mutant, "path" | "line">;
 type Rule = (node: Node, text: (node: Node) => string, parent: Node | undefined) => readonly Change[];
 
-/** Every change that the rules know for this file and that can still be read as TypeScript, in the order of the text. */
+/** Every change that the rules know for this file, in the order of the text; some cannot be read (`isReadable`). */
 export function mutantsOf(path: string, text: string): readonly Mutant[] {
   const found: Change[] = [];
   const textOf = ({ start, end }: Node): string => text.slice(start, end);
@@ -30,7 +30,6 @@ export function mutantsOf(path: string, text: string): readonly Mutant[] {
     for (const change of rules[node.type]?.(node, textOf, parent) ?? []) found.push(change);
   });
   return found
-    .filter((change) => isReadable(mutated(text, change)))
     .sort((a, b) => a.start - b.start)
     .map((change) => ({ path, line: text.slice(0, change.start).split("\n").length, ...change }));
 }
@@ -42,7 +41,8 @@ export const mutated = (text: string, { start, end, replacement }: Change): stri
 const read = (text: string): Node =>
   parse(text, { sourceType: "module", plugins: ["typescript", "explicitResourceManagement"] }).program as never;
 
-function isReadable(text: string): boolean {
+/** Whether the changed text is still TypeScript. */
+export function isReadable(text: string): boolean {
   try {
     read(text);
     return true;

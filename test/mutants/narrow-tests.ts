@@ -15,6 +15,13 @@ const firstTests = 6;
 
 /** Folders with tests under test/ that run the product in their own process; those with executables see no mutant. */
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  "agent/datapath/hns/node-side.ts": ["test/windows-host/node-side.test.ts"],
+  "agent/datapath/hns/windows-host/": ["adapter", "clean-up", "gateway", "pod-adapters", "script", "set-up"].map(
+    (name) => `test/windows-host/${name}.test.ts`,
+  ),
+  "agent/policies/": ["test/policies/controller-access.test.ts", "test/policies/rule-store.test.ts"],
+  "controller/api/": ["test/policies/control-plane-api.test.ts"],
+  "controller/watches/": ["test/policies/encodings.test.ts", "test/policies/control-plane-api.test.ts"],
   "controller/policy/": ["test/policies/compare.test.ts", "test/policies/random-events.test.ts"],
   "shared/policy/": ["test/policies/compare.test.ts", "test/policies/encodings.test.ts"],
   "shared/proto/": ["test/fuzz/corpus.test.ts"],

@@ -117,6 +117,48 @@ describeWith("random policies on a real switch", ["root", "openvswitch"], () => 
     for (const count of Object.values(tally)) expect(count).toBeGreaterThan(20);
   }, 120_000);
 
+  test("while rules that the switch refuses are found, packets pass as before, and then as by the others", async () => {
+    const tally = { changed: 0, refused: 0, steps: 0 };
+    for (let drawn = 0; drawn < 12; drawn++) {
+      const next = random(seed * 2_000_003 + drawn);
+      const cluster = drawCluster(next);
+      const pods = new Map(
+        cluster.pods.map((plain) => [plain, readPod({ ...plain, spec: { ...plain.spec, nodeName: "n0" } })!]),
+      );
+      const here = [...pods.values()].filter((pod) => isSubject(pod) && pod.ips.length > 0);
+      await bridge.connect(here.map((pod) => [ownerOf(pod), pod.ips]));
+      const changed = { ...cluster, policies: otherPolicies(cluster, new RandomObjects(next)) };
+      const [before, after] = [cluster, changed].map((of) => nodePolicies(worldOf(of, [...pods.values()]), ownerOf));
+      if (before === undefined || after === undefined) continue;
+      await put(before);
+      const fresh = [...after.rules.values()].filter(({ id }) => !before.rules.has(id));
+      const [bad] = fresh.slice(next(fresh.length || 1));
+      if (bad === undefined) continue;
+      const asked = Array.from({ length: 10 }, () => draw(cluster, pods, next).packet);
+      const verdicts = () => Promise.all(asked.map(async (packet) => (await bridge.trace(packet)).passes));
+      const old = await verdicts();
+      const seen: boolean[][] = [];
+      bridge.refuses = (keys) => keys.some((key) => key.endsWith(`/${bad.id}`) || key.endsWith(`/${bad.id} tried`));
+      bridge.afterBundle = async () => void seen.push(await verdicts());
+      try {
+        expect(await bridge.policies.enforce(after)).toEqual([{ id: bad.id, reason: "the switch refuses it" }]);
+      } finally {
+        bridge.refuses = () => false;
+        bridge.afterBundle = async () => undefined;
+      }
+      const last = seen.pop() ?? [];
+      for (const step of seen) expect(step, `${drawn}`).toEqual(old);
+      const others = new Map([...after.rules].filter(([id]) => id !== bad.id));
+      await put({ rules: new Map(), isolated: new Map() });
+      await put({ ...after, rules: others });
+      expect(last, `${drawn}`).toEqual(await verdicts());
+      tally.refused++;
+      tally.steps += seen.length;
+      tally.changed += last.filter((passes, i) => passes !== old[i]).length;
+    }
+    for (const [what, count] of Object.entries(tally)) expect(count, what).toBeGreaterThan(1);
+  }, 120_000);
+
   test("a pod that more rules select than one flow of the switch has room for", async () => {
     const owner: Owner = { network: "pods", sandboxId: "busy", ifname: "eth0" };
     const policy = { namespace: "n", name: "p", uid: "u" };

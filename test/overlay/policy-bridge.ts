@@ -9,6 +9,7 @@ import type { NodePolicies } from "../../agent/datapath/policies.ts";
 import { type Control, openControl } from "../../agent/protocols/switch-control/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
+import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatIp, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 
@@ -53,6 +54,10 @@ export class PolicyBridge implements AsyncDisposable {
   readonly bridge: OpenFlowBridge;
   /** How often something was put into the switch: each time in one bundle. */
   bundles = 0;
+  /** Whether the switch is to refuse flow sets, by their keys. */
+  refuses: (keys: readonly string[]) => boolean = () => false;
+  /** Called after each bundle. */
+  afterBundle: () => Promise<void> = async () => undefined;
   readonly #pods = new Map<string, PodOnSwitch>();
   #program: OpenFlowProgram | undefined;
   #policies: OvsPolicies | undefined;
@@ -95,9 +100,12 @@ export class PolicyBridge implements AsyncDisposable {
     };
     const program = await OpenFlowProgram.start({ management, rounds });
     this.#program = program;
-    const set = (changes: FlowSetChanges): Promise<void> => {
+    const set = async (changes: FlowSetChanges): Promise<void> => {
       this.bundles++;
-      return program.set(changes);
+      const given = [...changes].flatMap(([key, flowSet]) => (flowSet === undefined ? [] : [key]));
+      if (this.refuses(given)) throw new CniError(CniCode.interfaceFailure, "the switch refuses it");
+      await program.set(changes);
+      await this.afterBundle();
     };
     this.#policies = new OvsPolicies(management);
     if (wanted !== undefined) await this.#policies.enforce(wanted).catch(() => undefined);

@@ -8,7 +8,7 @@ import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
 import type { Service, ServiceSource } from "../../agent/datapath/ovs/services/service.ts";
 import { ServiceReconciler } from "../../agent/datapath/ovs/services/service-reconciler.ts";
-import type { NodePolicies } from "../../agent/datapath/policies.ts";
+import type { NodePolicies, Verdict } from "../../agent/datapath/policies.ts";
 import { LiveValue } from "../../shared/async/live-value.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
@@ -30,7 +30,7 @@ export const nodeAddress = { 4: "172.30.0.1", 6: "fd00:30::1" } as const;
 export const outside = { 4: "198.51.100.2", 6: "fd00:51::2" } as const;
 export const gatewayAddress = { 4: "10.10.1.1", 6: "fd00:10:1::1" } as const;
 
-const context: PipelineContext = {
+const pipeline: PipelineContext = {
   mode: "encap",
   gateway: { ...gateway, addresses: [ip(gatewayAddress[4]), ip(gatewayAddress[6])] },
   nodeAddresses: [cidr(`${nodeAddress[4]}/24`), cidr(`${nodeAddress[6]}/64`)],
@@ -96,9 +96,11 @@ export class ServiceNode implements AsyncDisposable {
 
   /**
    * What an agent does that starts, for the first time or again: all flows anew, then the ones of before away.
-   * @param wanted what it knows of policies by then
+   * @param wanted what it knows of policies by then @param told is to hear of all verdicts
    */
-  async startAgent(wanted?: NodePolicies): Promise<void> {
+  async startAgent(wanted?: NodePolicies, told?: (verdict: Verdict) => void): Promise<void> {
+    const context = { ...pipeline, metered: told !== undefined };
+    await this.#agent?.policies[Symbol.asyncDispose]();
     await this.#agent?.reconciler[Symbol.asyncDispose]();
     await this.#agent?.program[Symbol.asyncDispose]();
     const management = `unix:${this.vswitch.management("br-int")}`;
@@ -117,6 +119,7 @@ export class ServiceNode implements AsyncDisposable {
     const logger = createLogger("warn", (line) => void this.log.push(line));
     const reconciler = new ServiceReconciler({ source, program, context, cidrs: serviceCidrs, management, logger });
     const policies = new OvsPolicies(management);
+    if (told !== undefined) policies.report("all", told);
     if (wanted !== undefined) await policies.enforce(wanted).catch(() => undefined);
     policies.begin(program, context, () => this.#purge());
     this.#agent = { program, reconciler, policies };
@@ -199,7 +202,7 @@ export class ServiceNode implements AsyncDisposable {
       this.pods.map((_pod, i) => `p${i}`),
     );
     const onSwitch = { ofport, mac, ips: [ip(pod[4]), ip(pod[6])], vnid: 0 };
-    this.#podParts.set(`pod/${number}`, { category: Category.pod, flows: podFlows(context, onSwitch) });
+    this.#podParts.set(`pod/${number}`, { category: Category.pod, flows: podFlows(pipeline, onSwitch) });
     this.#interfaces.set(ownerKey(owner), onSwitch);
   }
 }

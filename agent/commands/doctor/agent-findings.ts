@@ -27,14 +27,15 @@ export function agentFindings({ agent, networks }: NodeSnapshot, socket: string)
     version: running,
     networks: served,
     departing,
+    policyDifferences,
   } = agent.status;
-  const { policyDifferences } = agent;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems
       .filter(({ message }) => !isMissingPlugin(message))
       .map(({ message, advisory }) => (isRulesProblem(message) ? rulesMissing(message) : troubled(message, advisory))),
-    ...shortcomings.map((what) => (policyDifferences.includes(what) ? policyDiffers(what) : lacking(what))),
+    ...shortcomings.map(lacking),
+    ...policyDifferences.map(policyDiffers),
     ...refusals.map(refused),
     ...registryTroubles.map(registryTrouble),
     ...(departing === 0 ? [] : [takingAway(departing)]),

@@ -29,7 +29,6 @@ const unmade: SeenPort = { owner, name: "ve-a", uuid: "u", ips: [ip] };
 const port: SeenPort = { ...unmade, ofport: 3 };
 const answering = (callsInFlight = 0): NodeSnapshot["agent"] => ({
   t: "answers",
-  policyDifferences: [],
   status: {
     problems: [],
     version: "0",
@@ -41,6 +40,7 @@ const answering = (callsInFlight = 0): NodeSnapshot["agent"] => ({
     departing: 0,
     cluster: "",
     policies: "",
+    policyDifferences: [],
     services: "",
     shortcomings: [],
     refusals: [],
@@ -227,16 +227,15 @@ test("the agent's word about packet rules has a remedy; of another problem it is
   ]);
 });
 
-test("what is not in force of network policies has a code of its own, among the agent's other shortcomings", () => {
+test("what is not in force of network policies has a code of its own, beside the agent's shortcomings", () => {
   const { status } = answering() as Extract<NodeSnapshot["agent"], { t: "answers" }>;
-  const shortcomings = ["a flow is missing in IngressRule", "the way to a node is missing"];
+  const [shortcomings, policyDifferences] = [["the way to a node is missing"], ["a flow is missing in IngressRule"]];
   const agent = {
     t: "answers",
-    status: { ...status, version, shortcomings },
-    policyDifferences: shortcomings.slice(0, 1),
+    status: { ...status, version, shortcomings, policyDifferences },
   } as const;
   expect(agentFindings({ ...snapshot, agent }, "")).toMatchObject([
-    { code: "policy-differs", what: "Of network policies: a flow is missing in IngressRule", repair: { t: "node" } },
     { code: "shortcoming", what: "The way to a node is missing" },
+    { code: "policy-differs", what: "Of network policies: a flow is missing in IngressRule", repair: { t: "node" } },
   ]);
 });

@@ -48,12 +48,7 @@ export interface SeenSwitch {
 }
 
 export type SeenAgent =
-  | {
-      readonly t: "answers";
-      readonly status: StatusResponse;
-      /** Which of its shortcomings are differences between network policies and what is in force of them. */
-      readonly policyDifferences: readonly string[];
-    }
+  | { readonly t: "answers"; readonly status: StatusResponse }
   | { readonly t: "away"; readonly reason: string };
 
 /** The state of every source, read one after the other. `undefined`: it could not be read. */

@@ -1,7 +1,6 @@
 import { loadCheck, readBootId } from "../../../ipam/mod.ts";
 import { CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
-import { policyService } from "../../../shared/proto/daemon-services.ts";
 import { nodeService } from "../../../shared/proto/services.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { callUnary } from "../../../shared/rpc/call.ts";
@@ -76,21 +75,9 @@ const unreadable = (problem: string): Finding => ({
 async function askAgent(socket: string): Promise<SeenAgent> {
   try {
     const options = { timeoutMs: limits.statusTimeoutMs };
-    const status = await callUnary(socket, nodeService.status, { network: "" }, options);
-    return { t: "answers", status, policyDifferences: status.policies === "" ? [] : await policiesOf(socket) };
+    return { t: "answers", status: await callUnary(socket, nodeService.status, { network: "" }, options) };
   } catch (caught) {
     return { t: "away", reason: reasonOf(caught) };
-  }
-}
-
-/** What the switch, or the kernel, has not as policies want it. */
-async function policiesOf(socket: string): Promise<readonly string[]> {
-  try {
-    const options = { timeoutMs: limits.statusTimeoutMs };
-    return (await callUnary(socket, policyService.list, { rule: 0, compare: true }, options)).differences;
-  } catch {
-    // Its shortcomings have the same, without saying what they are of.
-    return [];
   }
 }
 

@@ -109,6 +109,7 @@ function asText({ status: answer, leases, interfaces, database }: NodeReport, no
     ...answer.configuration.map((sentence) => `configuration: ${printable(sentence)}`),
     ...database.map((sentence) => `leases: ${printable(sentence)}`),
     ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
+    ...answer.policyDifferences.map((sentence) => `shortcoming: of network policies: ${printable(sentence)}`),
     ...answer.refusals.map((sentence) => `refused: ${printable(sentence)}`),
   ];
   const out = [

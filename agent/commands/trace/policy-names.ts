@@ -17,7 +17,7 @@ export const agentsPolicies = (socket: string): PolicyAnswers => ({
   ask: async (rule) => {
     try {
       const timeoutMs = limits.statusTimeoutMs;
-      return await callUnary(socket, policyService.list, { rule, compare: false }, { timeoutMs });
+      return await callUnary(socket, policyService.list, { rule }, { timeoutMs });
     } catch {
       // Without an agent, or with one of an earlier release, the numbers stay.
       return undefined;

@@ -6,7 +6,7 @@ import type { Link } from "../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { mismatch } from "../linux/compare.ts";
 import { kernelNearlyFull } from "../linux/conntrack-usage.ts";
-import { findLink } from "../linux/host-links.ts";
+import { findAgain, findLink } from "../linux/host-links.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { forwardingProblems, ignoreRouters, routersAccepted, turnOnForwarding } from "../linux/node-sysctls.ts";
@@ -55,6 +55,8 @@ class BridgeDataPath implements DataPath {
   readonly #pairs: PodPairs;
   /** By the networks' names. */
   readonly #ports: ReadonlyMap<string, GuardedPorts>;
+  /** The bridges as the last ADDs found them, by the networks' names. */
+  readonly #standing = new Map<string, Link>();
   /** Absent if the node is not in a cluster. */
   readonly #others: OtherNodes | undefined;
   /** The networks as the installed packet rules have them. */
@@ -68,9 +70,11 @@ class BridgeDataPath implements DataPath {
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
     this.policies = new BridgePolicies(networks[0]?.bridge ?? "", {
       socket: filters,
+      openReports: (group) => this.#pairs.tools.kernel.openPacketReports(group),
       families: [...new Set(networks.flatMap(({ subnets }) => subnets.map(({ ip }) => ip.family)))],
       bridges: () => this.#bridges(),
     });
+    this.#resources.use(this.policies);
     this.#ports = new Map(
       networks.map((network) => [
         network.name,
@@ -228,8 +232,11 @@ class BridgeDataPath implements DataPath {
   /** The bridge for one more pod. It is only created if it is missing; `problems` reports other faults. */
   #bridgeFor(network: BridgeNetwork): Link {
     const { socket } = this.#pairs.tools;
-    const standing = findLink(socket, { name: network.bridge });
-    if (standing?.kind === "bridge" && standing.up) return standing;
+    const standing = findAgain(socket, network.bridge, this.#standing.get(network.name));
+    if (standing?.kind === "bridge" && standing.up) {
+      this.#standing.set(network.name, standing);
+      return standing;
+    }
     const { link: bridge, created } = ensureBridge(socket, network);
     if (created) this.#portsOf(network).putBack(bridge);
     return bridge;

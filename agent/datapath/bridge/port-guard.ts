@@ -169,7 +169,7 @@ export class PortGuard {
 
   /** Two pods with one MAC would receive each other's frames, and the bridge's MAC is the pods' gateway. */
   #refuseTaken({ port, mac }: GuardedPod, bridge: { readonly name: string; readonly mac: string }): void {
-    for (const other of [...this.#pods.values()]) {
+    for (const other of this.#pods.values()) {
       if (other.mac !== mac || other.port === port) continue;
       if (this.#isStanding(other.port)) throw taken(mac, `sandbox "${other.owner.sandboxId}"`);
       this.dismiss(other.port);

@@ -1,5 +1,6 @@
 import type { CniResult } from "../../../shared/cni/types.ts";
 import { formatCidr, formatIp, gatewayIn, type Ip } from "../../../shared/net/ip.ts";
+import { isObject } from "../../../shared/schema/json-fields.ts";
 import type { HcnDocument } from "../../protocols/hcn/mod.ts";
 import type { PortMapping } from "../datapath.ts";
 import { gatewayOf } from "../routes.ts";
@@ -85,6 +86,14 @@ export function endpointDocument(networkId: string, { name, ipam, mac, policies 
 export function overlayMac(ip: Ip): string {
   const octets = [24n, 16n, 8n, 0n].map((shift) => ((ip.value >> shift) & 255n).toString(16).padStart(2, "0"));
   return ["0e", "2a", ...octets].join(":");
+}
+
+/** The addresses of an endpoint's document. */
+export function addressesIn(document: HcnDocument): readonly string[] {
+  const listed = document["IpConfigurations"];
+  return (Array.isArray(listed) ? listed : []).flatMap((each) =>
+    isObject(each) && typeof each["IpAddress"] === "string" ? [each["IpAddress"]] : [],
+  );
 }
 
 /** An endpoint policy of V2: `{Type, Settings}`. */

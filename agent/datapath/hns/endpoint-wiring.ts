@@ -9,12 +9,15 @@ import { type EndpointPlan, endpointDocument } from "./documents.ts";
 import type { EndpointListing } from "./endpoint-listing.ts";
 import type { EndpointRecords } from "./endpoint-records.ts";
 import { endpointId } from "./endpoint-records.ts";
+import type { HnsPolicies } from "./policies/hns-policies.ts";
 
 export interface WiringTools {
   readonly hcn: Hcn;
   readonly listing: EndpointListing;
   readonly records: EndpointRecords;
   readonly logger: Logger;
+  /** Of the network policies. */
+  readonly policies: Pick<HnsPolicies, "closed" | "cover">;
 }
 
 /** The owner, the HNS network and the plan of an endpoint. */
@@ -93,10 +96,10 @@ function requireNameFree({ listing }: WiringTools, id: string, name: string): vo
  * @throws {CniError} 11 where an earlier attempt has created it late with other addresses
  */
 export async function makeEndpoint(tools: WiringTools, id: string, making: Making): Promise<HcnEndpoint> {
-  const { hcn, listing, records } = tools;
+  const { hcn, listing, records, policies } = tools;
   const { owner, ownLease, networkId, document, addresses } = making;
   try {
-    const made = await hcn.createEndpoint(networkId, id, document);
+    const made = await hcn.createEndpoint(networkId, id, policies.closed(owner, document));
     listing.note(made);
     return made;
   } catch (caught) {

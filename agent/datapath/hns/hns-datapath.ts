@@ -3,7 +3,7 @@ import { retry } from "../../../shared/async/backoff.ts";
 import { containerKind } from "../../../shared/cni/container-kind.ts";
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, contains, type Ip, parseIp } from "../../../shared/net/ip.ts";
+import { type Cidr, contains, gatewayIn, type Ip, parseIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { type HcnEndpoint, HcnError } from "../../protocols/hcn/mod.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
@@ -15,6 +15,7 @@ import { findOrMake, join, NetworkGone, remove, type WiringTools } from "./endpo
 import { hnsError } from "./hns-errors.ts";
 import { ensureNetwork, findNetwork } from "./hns-network.ts";
 import type { HnsDataPathOptions, HnsNetwork } from "./options.ts";
+import { HnsPolicies } from "./policies/hns-policies.ts";
 import { LostEndpoints } from "./remake.ts";
 import { compare, resultOf } from "./result.ts";
 
@@ -42,6 +43,7 @@ export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
 
 /** Pods as endpoints of HNS. An endpoint's owner follows from its identifier. All state is in HNS and the records. */
 class HnsDataPath implements DataPath {
+  readonly policies: HnsPolicies;
   readonly #options: HnsDataPathOptions;
   readonly #networks: ReadonlyMap<string, HnsNetwork>;
   readonly #tools: WiringTools;
@@ -58,7 +60,10 @@ class HnsDataPath implements DataPath {
     const { hcn, logger, networks } = options;
     this.#options = options;
     this.#networks = new Map(networks.map((network) => [network.name, network]));
-    this.#tools = { hcn, logger, records, listing: new EndpointListing(() => hcn.endpoints()) };
+    const listing = new EndpointListing(() => hcn.endpoints());
+    const nodeIps = (name: string): readonly Ip[] => nodeIpsOf(this.#networks.get(name));
+    this.policies = new HnsPolicies({ hcn, listing, records, logger, nodeIps });
+    this.#tools = { hcn, logger, records, listing, policies: this.policies };
     this.#lost = new LostEndpoints(this.#tools);
   }
 
@@ -86,6 +91,7 @@ class HnsDataPath implements DataPath {
       this.#trouble.delete(network.name);
     }
     await this.#tools.listing.refresh();
+    await this.policies.review();
     this.#trouble.delete("");
     this.#reviewRecords();
   }
@@ -113,6 +119,7 @@ class HnsDataPath implements DataPath {
         plan,
         joins: kind.t === "workload",
       });
+      await this.policies.cover(owner, endpoint);
       await join(this.#tools, endpoint, container);
       if (kind.t === "sandbox" && kind.namespace !== undefined) {
         // A second write, because only now the MAC is known that HNS has chosen. An earlier record must not say that
@@ -254,10 +261,20 @@ class HnsDataPath implements DataPath {
       await this.#tools.listing.refresh();
       this.#trouble.delete("");
       this.#reviewRecords();
+      await this.#reviewPolicies();
     } catch (caught) {
       const error = hnsError("look after the endpoints", caught);
       this.#trouble.set("", error.message);
       this.#options.logger.warn(error.message);
+    }
+  }
+
+  /** Puts back what somebody has taken away, and what a call that was given up has done late. */
+  async #reviewPolicies(): Promise<void> {
+    try {
+      await this.policies.review();
+    } catch (caught) {
+      this.#options.logger.warn("endpoints have other ACLs than network policies want", { error: reasonOf(caught) });
     }
   }
 
@@ -303,5 +320,9 @@ class HnsDataPath implements DataPath {
     );
   }
 }
+
+/** The node reaches its pods by its adapter on their network, which is their gateway. */
+const nodeIpsOf = (network: HnsNetwork | undefined): readonly Ip[] =>
+  network === undefined ? [] : [network.hns.nodeAddress, gatewayIn(network.subnet)];
 
 const ipsOf = ({ addresses }: HcnEndpoint): Ip[] => addresses.flatMap(({ address }) => parseIp(address) ?? []);

@@ -130,6 +130,26 @@ describe("HNS that goes away", () => {
     expect(await dataPath.list()).toMatchObject([{ owner: ownerOf("a") }]);
   });
 
+  test("answers no question, each of which is for later", async () => {
+    await using hns = hnsNode();
+    const { dataPath, fake } = hns;
+    await dataPath.start();
+    const result = await dataPath.attach(requestFor("a", namespaceA, 7));
+    fake.service.isAway = true;
+    const own = { owner: ownerOf("a"), ownLease: true };
+    for (const [action, answer] of [
+      ["list the endpoints", dataPath.list()],
+      ["read the addresses", dataPath.addresses(ownerOf("a"))],
+      ["check", dataPath.check(ownerOf("a"), namespaceA, result)],
+      ["detach", dataPath.detach(ownerOf("a"))],
+      ["make the endpoint", dataPath.remake?.(own, undefined)],
+    ] as const)
+      await expect(answer, action).rejects.toMatchObject({
+        code: 11,
+        message: expect.stringMatching(`^Cannot ${action}.*: HNS could not`),
+      });
+  });
+
   test("with its network is seen by the ADD that comes first", async () => {
     await using hns = hnsNode();
     await hns.dataPath.start();

@@ -1,8 +1,8 @@
 import type { Ip } from "../../../shared/net/ip.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
-import { isObject } from "../../../shared/schema/json-fields.ts";
 import type { Hcn, HcnEndpoint } from "../../protocols/hcn/mod.ts";
 import type { Attached } from "../datapath.ts";
+import { addressesIn } from "./documents.ts";
 import type { EndpointRecord, MadeEndpoint } from "./endpoint-records.ts";
 import { makeEndpoint, type WiringTools } from "./endpoint-wiring.ts";
 
@@ -61,6 +61,7 @@ export class LostEndpoints {
     }
     const endpoint =
       standing?.networkId === networkId ? standing : await this.#make(id, networkId, standing, record, made);
+    await this.#tools.policies.cover(record.owner, endpoint);
     if (endpoint.namespaceId !== "") await hcn.detach(endpoint.namespaceId, id);
     await hcn.attach(made.namespace, id);
     const whole = { ...endpoint, namespaceId: made.namespace };
@@ -100,10 +101,3 @@ export class LostEndpoints {
 
 const isFor = ({ document }: MadeEndpoint, addresses: readonly Ip[] | undefined): boolean =>
   addresses === undefined || addresses.map(formatIp).join() === addressesIn(document).join();
-
-export function addressesIn(document: Readonly<Record<string, unknown>>): readonly string[] {
-  const listed = document["IpConfigurations"];
-  return (Array.isArray(listed) ? listed : []).flatMap((each) =>
-    isObject(each) && typeof each["IpAddress"] === "string" ? [each["IpAddress"]] : [],
-  );
-}

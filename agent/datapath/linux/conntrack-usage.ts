@@ -9,7 +9,8 @@ const warningShare = 0.8;
  * @returns sentences
  */
 export function nearlyFull(whose: string, held: number, most: number): readonly string[] {
-  if (!(most > 0) || held < most * warningShare) return [];
+  // Also where one of them cannot be read.
+  if (!(most > 0 && held >= most * warningShare)) return [];
   return [
     `connection tracking of ${whose} holds ${held} of ${most} connections: when it is full, no pod can open another`,
   ];

@@ -52,6 +52,13 @@ export function undefinedIfGone<T>(ask: () => T, namespaceId?: number): T | unde
 export const findLink = (socket: NetlinkSocket, key: LinkKey, namespaceId?: number): Link | undefined =>
   undefinedIfGone(() => socket.get(getLink(key, namespaceId), readLink), namespaceId);
 
+/**
+ * The interface of this name, for one that each ADD asks about: as it was read last, if it still stands so.
+ * @param known what was answered the last time; only name, index and hardware address of the answer are current
+ */
+export const findAgain = (socket: NetlinkSocket, name: string, known: Link | undefined): Link | undefined =>
+  known?.up && socket.stands(known) ? known : findLink(socket, { name });
+
 /** The addresses of an interface; `undefined` where it is gone. @param namespaceId as in `findLink` */
 export const addressesOn = (
   socket: NetlinkSocket,

@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { parseCidr, parseIp } from "../../../shared/net/ip.ts";
-import { installPacketRules, packetRules, removePacketRules } from "./packet-rules.ts";
+import { Kernel, NodeInMemory, present } from "../../../test/fakes/netlink/kernel.ts";
+import { installPacketRules, missingPacketRules, packetRules, packetTable, removePacketRules } from "./packet-rules.ts";
 
 const network = {
   name: "pods",
@@ -118,4 +119,21 @@ test("lets nobody hide a pod from another where projects are kept apart, but fro
       '    oifname "br-pods" snat ip6 prefix to ip6 saddr map { fd00:1::/64 : fd00:1::/64 };',
     ].join("\n"),
   );
+});
+
+test("rules that somebody has deleted are counted, table by table", () => {
+  present.node = new NodeInMemory();
+  const other = { ...network, bridge: "br-other", masquerade: false };
+  const missing = (...networks: Parameters<typeof missingPacketRules>[1]) =>
+    missingPacketRules(new Kernel() as never, networks);
+  for (const each of [network, other]) present.node.nft(packetRules(each));
+  expect([missing(network, other), missing()]).toEqual([[], []]);
+  const { chains } = present.node.filter.tables.get(`inet ${packetTable(network)}`)!;
+  chains.get("loopback")?.rules.pop();
+  chains.delete("postrouting");
+  present.node.filter.tables.delete(`inet ${packetTable(other)}`);
+  expect(missing(network, other)).toEqual([
+    '8 of 11 packet rules stand in the table "pipette-br-pods"',
+    '0 of 6 packet rules stand in the table "pipette-br-other"',
+  ]);
 });

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
+import { createLogger } from "../../../shared/log.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import {
   bridge,
@@ -17,6 +18,11 @@ import { Refusal } from "../../../test/fakes/netlink/messages.ts";
 import { Errno } from "../../protocols/netlink/mod.ts";
 import type { DataPath } from "../datapath.ts";
 import { linkGroup } from "./host-links.ts";
+import type { HostPort } from "./host-port.ts";
+import { planOf } from "./plan.ts";
+import { openSandbox } from "./pod-end.ts";
+import { PodPairs } from "./pod-pairs.ts";
+import { wire } from "./wiring.ts";
 
 vi.mock(import("../../protocols/netlink/mod.ts"), async (original) => {
   const { netlinkInMemory } = await import("../../../test/fakes/netlink/mocks.ts");
@@ -203,4 +209,29 @@ describe("a new attachment", () => {
     expect([refusals > 0, podOf("a").sysctls.get(file)]).toEqual([true, "0"]);
     expect(addresses()).toHaveLength(2);
   });
+});
+
+test("what a switch is asked for goes out before the pod's end is set up", async () => {
+  await using _node = await started();
+  await using pairs = new PodPairs(createLogger("error", () => undefined));
+  const request = requestFor("a", 10);
+  using namespace = openSandbox(pairs.tools.kernel, request.container.netns);
+  let addressesThen: number | undefined;
+  const side: HostPort = {
+    bridge: { name: "br-int" },
+    gateway: bridge(),
+    master: 0,
+    finishesChecksums: true,
+    group: linkGroup.inService,
+    portOptions: () => [],
+    connect: async () => {
+      // As many steps as there may be from here to the writing of a request.
+      for (let step = 0; step < 50; step++) await undefined;
+      addressesThen = podOf("a").addresses.length;
+    },
+  };
+  const network = { name: request.owner.network, subnets: [] };
+  await wire(pairs.tools, planOf(network, request), namespace, side);
+  expect(addressesThen).toBe(0);
+  expect(podOf("a").addresses).not.toHaveLength(0);
 });

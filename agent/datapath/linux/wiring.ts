@@ -205,6 +205,8 @@ async function configure(
   attachPort(socket, plan, side, host, formatMac(mac));
   const connecting = side.connect?.(host, plan, formatMac(mac));
   try {
+    // What the switch is asked for goes out first, so that it works meanwhile: the pod's end is set up in one go.
+    if (connecting !== undefined) await new Promise(setImmediate);
     if (!side.finishesChecksums) pod.sendWholeChecksums(ifname);
     pod.configure(before, plan);
   } finally {

@@ -61,8 +61,9 @@ export class OvsNode implements OverlayNode {
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
     this.#options = options;
-    const { database, management, bridge, logger, tenants, services } = options;
+    const { database, management, bridge, logger, tenants, services, policies } = options;
     this.#resources.use(services);
+    this.#resources.use(policies);
     this.#db = this.#resources.use(openDatabase(database));
     this.#host = new NodeHost(options, this.#db);
     this.#meters = new MeterSupport(management);
@@ -154,7 +155,10 @@ export class OvsNode implements OverlayNode {
     const orWhyNot = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
       answeredWithin(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
     const [drift, full] = await Promise.all([
-      orWhyNot(program.compare(false), "compare the switch with what it should have"),
+      orWhyNot(
+        program.compare(false, this.#options.policies.otherParts),
+        "compare the switch with what it should have",
+      ),
       orWhyNot(crowdedSwitch(kind, database), "look how full connection tracking is"),
     ]);
     const fault = this.#options.services?.fault;

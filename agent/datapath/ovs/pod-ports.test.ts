@@ -5,6 +5,7 @@ import { createLogger } from "../../../shared/log.ts";
 import { parseIp } from "../../../shared/net/ip.ts";
 import { DatabaseInMemory } from "../../../test/fakes/ovsdb/database-in-memory.ts";
 import { roundTrip } from "../../../test/fakes/ovsdb/waiting.ts";
+import { OvsdbClient } from "../../protocols/ovsdb/mod.ts";
 import { ensureNodeBridge } from "./database/node-bridge.ts";
 import { openDatabase, type SwitchDatabase } from "./database/switch-database.ts";
 import type { PodPort } from "./overlay-node.ts";
@@ -75,6 +76,40 @@ const keyOf = (name: string) => `pod/${ownerKey(pod(name).owner)}`;
 const refused = (code: CniCode = CniCode.interfaceFailure) => new CniError(code, "the switch says no");
 
 describe("a pod's port", () => {
+  test("is asked for before its flows are computed, so that both go on at once", async () => {
+    const order: string[] = [];
+    using watched = new OvsdbClient({
+      address: database.address,
+      monitored: db.monitored,
+      open: async (_address, { data, drain, closed }) => {
+        const socket = await Bun.connect({
+          unix: database.address.slice("unix:".length),
+          socket: { binaryType: "uint8array", data: (_, chunk) => data(chunk), drain, close: () => closed("it ended") },
+        });
+        const write = (bytes: Uint8Array): number => {
+          order.push("written");
+          return socket.write(bytes);
+        };
+        return { write, close: () => socket.terminate() };
+      },
+    });
+    await watched.ready();
+    const logger = createLogger("info", (line) => lines.push(line));
+    const own = new PodPorts({ db: watched, bridge: "br-int", presence: away, logger });
+    own.follow(
+      new Proxy(context, {
+        get: (target, key) => {
+          order.push("computed");
+          return Reflect.get(target, key);
+        },
+      }),
+      set,
+    );
+    order.length = 0;
+    await own.connect(pod("a"), "now");
+    expect(order.slice(0, 2)).toEqual(["written", "computed"]);
+  });
+
   test("stands with its flows when the call ends, and is known by all that was said of it", async () => {
     await ports.connect(pod("a"), "now");
     expect(database.named("Interface", "a-p")).toMatchObject({ ofport: 1024, ofport_request: 1024 });

@@ -122,8 +122,11 @@ export class PodPorts {
         return await apply();
       }
       this.#asked.set(key, number);
+      const making = this.#make(port, number);
+      // The transaction is written by now: to compute the flows takes as long as the switch needs to make the port.
+      await Promise.resolve();
       // Flows may name a port that does not exist yet, so switch and database work in parallel.
-      await allOf([this.#make(port, number), apply()]);
+      await allOf([making, apply()]);
       this.#asked.delete(key);
       // Only needed if the switch has chosen another number.
       await apply();

@@ -3,13 +3,13 @@ import { MalformedMessage } from "./message-reader.ts";
 
 /** An address as the wire has it: 4 or 16 bytes, highest first. */
 export function ipBytes(ip: Ip): Uint8Array {
-  const bytes = new Uint8Array(ip.family === 4 ? 4 : 16);
-  let rest = ip.value;
-  for (let i = bytes.length - 1; i >= 0; i--) {
-    bytes[i] = Number(rest & 0xffn);
-    rest >>= 8n;
+  const view = new DataView(new ArrayBuffer(ip.family === 4 ? 4 : 16));
+  if (ip.family === 4) view.setUint32(0, Number(ip.value));
+  else {
+    view.setBigUint64(0, ip.value >> 64n);
+    view.setBigUint64(8, BigInt.asUintN(64, ip.value));
   }
-  return bytes;
+  return new Uint8Array(view.buffer);
 }
 
 /** An address with its prefix length as the kernel tells it. @throws {MalformedMessage} where it has no such length */

@@ -6,6 +6,7 @@ import type { RawMessage } from "./message-reader.ts";
 import { insideNamespace, type NetworkNamespace, type OpenedNamespace, openHome, openNamespace } from "./namespace.ts";
 import { NetlinkError } from "./netlink-error.ts";
 import { NetlinkBuffers, NetlinkSocket, openDescriptor, Protocol } from "./netlink-socket.ts";
+import { followReports } from "./nftables/reports.ts";
 import { sysctlPath } from "./sysctl-path.ts";
 
 const O_WRONLY_CLOEXEC = 0o1 | 0o2000000;
@@ -14,7 +15,7 @@ const O_WRONLY_CLOEXEC = 0o1 | 0o2000000;
 export class Kernel implements Disposable {
   readonly #libc = new Libc();
   readonly #buffers = new NetlinkBuffers();
-  readonly #home: NetworkNamespace = openHome();
+  readonly #home = openHome();
   readonly #ports = new Set<number>();
 
   /** Tells the states of a path apart; the caller disposes what is open. */
@@ -46,6 +47,20 @@ export class Kernel implements Disposable {
   /** The same for what `nft` sets up. @throws {NetlinkError} */
   openPacketFilterChanges(): ChangeSocket {
     return this.#changes(Protocol.NETFILTER, ChangeGroup.NFTABLES);
+  }
+
+  /** Hears of the packets that rules report to a group, read by `readReport`. @throws {NetlinkError} */
+  openPacketReports(group: number): ChangeSocket {
+    const fd = openDescriptor(this.#libc, Protocol.NETFILTER);
+    const asking = this.#socket(fd, "open a netlink socket for reports of packets");
+    const reports = new ChangeSocket(this.#libc, fd, 0);
+    try {
+      asking.run(followReports(group));
+      return reports;
+    } catch (caught) {
+      reports[Symbol.dispose]();
+      throw caught;
+    }
   }
 
   /** Whether a message tells of what a socket of ours has changed, where the kernel says so: of interfaces it does not. */

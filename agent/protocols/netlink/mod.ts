@@ -66,6 +66,7 @@ export {
   outputInterfaceName,
   payload,
   rejectAsAbsent,
+  reportTo,
   sendToNode,
   sourceKind,
   upperProtocol,
@@ -90,6 +91,7 @@ export {
   readSetName,
   type Table,
 } from "./nftables/objects.ts";
+export { type Report, readReport } from "./nftables/reports.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";
 export { addRouteBy, deleteRouteBy, readWholeRoute, type WholeRoute, waysOf } from "./route-move.ts";
 export { sysctlPath } from "./sysctl-path.ts";

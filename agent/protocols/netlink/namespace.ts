@@ -8,6 +8,12 @@ export interface NetworkNamespace extends Disposable {
   readonly fd: number;
 }
 
+/** The namespace that this process lives in. */
+export interface HomeNamespace extends NetworkNamespace {
+  /** Device and inode, by which it is known. */
+  readonly file: string;
+}
+
 /** What a path turned out to be. */
 export type OpenedNamespace =
   | { readonly t: "open"; readonly namespace: NetworkNamespace }
@@ -28,7 +34,7 @@ const O_CLOEXEC = 0o2000000;
  * Opens the network namespace at `path`, an absolute path such as `/run/netns/x` or `/proc/123/ns/net`.
  * @param home the process's own
  */
-export function openNamespace(libc: Libc, path: string, home: NetworkNamespace): OpenedNamespace {
+export function openNamespace(libc: Libc, path: string, home: HomeNamespace): OpenedNamespace {
   let fd: number;
   try {
     // Without O_NONBLOCK a FIFO at the path would hold the whole process.
@@ -39,20 +45,22 @@ export function openNamespace(libc: Libc, path: string, home: NetworkNamespace):
     return { t: "refused", reason: String(code ?? caught) };
   }
   const isNetwork = libc.calls.ioctl(fd, NS_GET_NSTYPE, null) === CLONE_NEWNET;
-  if (isNetwork && !sameNamespace(fd, home.fd)) return { t: "open", namespace: held(path, fd) };
+  if (isNetwork && fileOf(fd) !== home.file) return { t: "open", namespace: held(path, fd) };
   closeSync(fd);
   return { t: isNetwork ? "own" : "other" };
 }
 
-function sameNamespace(fd: number, other: number): boolean {
-  const [a, b] = [fstatSync(fd, { bigint: true }), fstatSync(other, { bigint: true })];
-  return a.dev === b.dev && a.ino === b.ino;
+/** Both numbers have 32 bits. */
+function fileOf(fd: number): string {
+  const { dev, ino } = fstatSync(fd);
+  return `${dev} ${ino}`;
 }
 
 /** The calling thread's namespace: `/proc/self` would be the main thread's. */
-export function openHome(): NetworkNamespace {
+export function openHome(): HomeNamespace {
   const path = "/proc/thread-self/ns/net";
-  return held(path, openSync(path, constants.O_RDONLY | O_CLOEXEC));
+  const fd = openSync(path, constants.O_RDONLY | O_CLOEXEC);
+  return Object.assign(held(path, fd), { file: fileOf(fd) });
 }
 
 function held(path: string, fd: number): NetworkNamespace {

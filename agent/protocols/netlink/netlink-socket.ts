@@ -1,8 +1,10 @@
 import { write } from "node:fs";
 import { maxIfnameBytes } from "../../../shared/cni/names.ts";
-import { Flag, MessageType } from "./constants.ts";
+import { formatMac } from "../../../shared/net/mac.ts";
+import { Flag, Iff, MessageType } from "./constants.ts";
 import { Errno } from "./errno.ts";
 import { addressOf, type Libc, pinned } from "./libc.ts";
+import type { Link } from "./link.ts";
 import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";
 import { NetlinkError } from "./netlink-error.ts";
@@ -18,12 +20,17 @@ const options = [11, 10, 12];
 const MSG_DONTWAIT = 0x40;
 const MSG_TRUNC = 0x20;
 
+const SIOCGIFFLAGS = 0x8913;
+const SIOCGIFHWADDR = 0x8927;
+const SIOCGIFINDEX = 0x8933;
 const SIOCETHTOOL = 0x8946;
 const ETHTOOL_GLINK = 0x0a;
 const ETHTOOL_STXCSUM = 0x17;
 /** struct ifreq: the name in 16 bytes, then a union. */
 const ifreqBytes = 40;
 const ifreqDataAt = 16;
+/** In the struct sockaddr of a hardware address. */
+const ifreqMacAt = ifreqDataAt + 2;
 
 /** The kernel cuts dumps into datagrams of 32 KiB at most when the reader has that much room. */
 const receiveBytes = 64 * 1024;
@@ -50,6 +57,12 @@ export class NetlinkBuffers {
   readonly ifreq = pinned(ifreqBytes);
   /** struct ethtool_value: command and answer. */
   readonly ethtool = pinned(8);
+  /** The value of an option that is on. */
+  readonly one = pinned(4);
+
+  constructor() {
+    this.one.bytes[0] = 1;
+  }
 }
 
 /**
@@ -82,10 +95,8 @@ export class NetlinkSocket implements Disposable {
     this.#ports = ports;
     this.#buffers = buffers;
     this.#fd = fd;
-    const one = pinned(4);
-    one.bytes[0] = 1;
     // Without one of these options the kernel's errors are poorer or its dumps longer, but not wrong.
-    for (const option of options) libc.calls.setsockopt(fd, SOL_NETLINK, option, one.address, 4);
+    for (const option of options) libc.calls.setsockopt(fd, SOL_NETLINK, option, buffers.one.address, 4);
   }
 
   /**
@@ -241,11 +252,30 @@ export class NetlinkSocket implements Disposable {
     this.#ethtool(ifname, ETHTOOL_STXCSUM, `turn off the checksum offload of "${ifname}"`);
   }
 
-  /** One command with a value of 0. */
-  #ethtool(ifname: string, command: number, action: string): void {
-    const { ifreq, ethtool } = this.#buffers;
+  /**
+   * Whether an interface is still as it was read: this index and hardware address under this name, and up. For one that
+   * each ADD asks about: to read it whole takes several times as long.
+   */
+  stands({ name, index, mac }: Pick<Link, "name" | "index" | "mac">): boolean {
+    const { bytes, address } = this.#ifreqOf(name);
+    const union = new DataView(bytes.buffer);
+    const isAnswered = (command: number): boolean => this.#libc.calls.ioctl(this.#fd, command, address) === 0;
+    if (!isAnswered(SIOCGIFINDEX) || union.getInt32(ifreqDataAt, true) !== index) return false;
+    if (!isAnswered(SIOCGIFFLAGS) || (union.getUint16(ifreqDataAt, true) & Iff.UP) === 0) return false;
+    return isAnswered(SIOCGIFHWADDR) && formatMac(bytes.subarray(ifreqMacAt, ifreqMacAt + 6)) === mac;
+  }
+
+  #ifreqOf(ifname: string): NetlinkBuffers["ifreq"] {
+    const { ifreq } = this.#buffers;
     ifreq.bytes.fill(0);
     new TextEncoder().encodeInto(ifname, ifreq.bytes.subarray(0, maxIfnameBytes));
+    return ifreq;
+  }
+
+  /** One command with a value of 0. */
+  #ethtool(ifname: string, command: number, action: string): void {
+    const { ethtool } = this.#buffers;
+    const ifreq = this.#ifreqOf(ifname);
     new DataView(ifreq.bytes.buffer).setBigUint64(ifreqDataAt, BigInt(ethtool.address), true);
     new DataView(ethtool.bytes.buffer).setUint32(0, command, true);
     new DataView(ethtool.bytes.buffer).setUint32(4, 0, true);

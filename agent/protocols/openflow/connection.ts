@@ -3,7 +3,15 @@ import { headerBytes, MessageType, wireVersion } from "./constants.ts";
 import { type ErrorMessage, readError, refusedBy, typeOfCause } from "./error-message.ts";
 import type { Exchange } from "./exchange.ts";
 import { type FlowUpdate, type RequestForwarded, readFlowUpdates } from "./flow-monitor.ts";
-import { BundleControl, type Features, type Frame, FrameReader, type Message, readMessage } from "./message.ts";
+import {
+  BundleControl,
+  type Features,
+  type Frame,
+  FrameReader,
+  type Message,
+  type PacketIn,
+  readMessage,
+} from "./message.ts";
 import { MalformedMessage, OpenFlowError } from "./openflow-error.ts";
 import { type Request, speaksOurVersion, writeHello, writeMessage } from "./request.ts";
 import { WireReader } from "./wire-reader.ts";
@@ -18,6 +26,7 @@ export const maxPendingRequests = 200_000;
 export type ConnectionEvent =
   | RequestForwarded
   | FlowUpdate
+  | PacketIn
   /** An error for a message without a waiting exchange: `cause` is its type. */
   | { readonly t: "refused"; readonly error: ErrorMessage; readonly cause: number | undefined }
   /** A message with invalid content, which is skipped. */
@@ -212,7 +221,7 @@ export class OpenFlowConnection {
       this.#echo(frame, message.data);
       return;
     }
-    if (message.t === "request-forwarded") {
+    if (message.t === "request-forwarded" || message.t === "packet-in") {
       this.#options.onEvent(message);
       return;
     }

@@ -15,6 +15,7 @@ export const MessageType = {
   FEATURES_REQUEST: 5,
   FEATURES_REPLY: 6,
   SET_CONFIG: 9,
+  PACKET_IN: 10,
   PACKET_OUT: 13,
   FLOW_MOD: 14,
   GROUP_MOD: 15,

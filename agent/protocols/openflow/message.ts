@@ -1,6 +1,8 @@
 import { headerBytes, MessageType } from "./constants.ts";
 import { type ErrorMessage, readError } from "./error-message.ts";
 import { type RequestForwarded, readRequestForwarded } from "./flow-monitor.ts";
+import type { Match } from "./match.ts";
+import { readMatch } from "./match-wire.ts";
 import { MalformedMessage } from "./openflow-error.ts";
 import { WireReader } from "./wire-reader.ts";
 
@@ -70,6 +72,17 @@ export interface Features {
   readonly capabilities: number;
 }
 
+/** OFPT_PACKET_IN (7.4.1): a packet that a flow sends to the controller. */
+export interface PacketIn {
+  readonly t: "packet-in";
+  /** The table of that flow. */
+  readonly table: number;
+  /** Registers and what else goes with a packet, as they are there. */
+  readonly match: Match;
+  /** From its Ethernet header on, and as much of it as the flow sends. */
+  readonly packet: Uint8Array;
+}
+
 /** OFPBCT_*: what is done, or was done, with a bundle. */
 export const BundleControl = {
   OPEN_REQUEST: 0,
@@ -92,6 +105,7 @@ export type Message =
   | { readonly t: "barrier" }
   | { readonly t: "bundle"; readonly bundle: number; readonly control: number }
   | RequestForwarded
+  | PacketIn
   /** Nothing that concerns us. */
   | { readonly t: "other"; readonly type: number };
 
@@ -120,9 +134,19 @@ export function readMessage(frame: Frame): Message {
       return { t: "bundle", bundle: body.u32(), control: body.u16() };
     case MessageType.REQUESTFORWARD:
       return readRequestForwarded(body);
+    case MessageType.PACKET_IN:
+      return readPacketIn(body);
     default:
       return { t: "other", type: frame.type };
   }
+}
+
+/** @throws {MalformedMessage} */
+function readPacketIn(reader: WireReader): PacketIn {
+  // Behind the buffer's number, the packet's length and the reason.
+  const table = reader.skip(7).u8();
+  const match = readMatch(reader.skip(8));
+  return { t: "packet-in", table, match, packet: reader.skip(2).rest() };
 }
 
 /** @throws {MalformedMessage} */

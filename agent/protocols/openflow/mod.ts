@@ -15,6 +15,7 @@ export {
   resubmit,
   setField,
   throughMeter,
+  toController,
   toGroup,
   whole,
 } from "./action.ts";
@@ -33,8 +34,9 @@ export {
 } from "./group.ts";
 export { learn, learnLoad, learnMatch } from "./learn.ts";
 export { type MatchBuilder, match } from "./match.ts";
+export type { PacketIn } from "./message.ts";
 export { addMeter, meter, modifyMeter, type OpenFlowMeter } from "./meter.ts";
 export { OpenFlowError } from "./openflow-error.ts";
 export type { Request as OpenFlowRequest } from "./request.ts";
-export { flushConnections, forwardRequests, packetOut, setConfig } from "./switch-requests.ts";
+export { flushConnections, forwardPackets, forwardRequests, packetOut, setConfig } from "./switch-requests.ts";
 export { parseAddress } from "./transport.ts";

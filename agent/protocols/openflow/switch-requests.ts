@@ -1,5 +1,5 @@
 import type { Ip } from "../../../shared/net/ip.ts";
-import type { Action } from "./action.ts";
+import { type Action, reasonAction } from "./action.ts";
 import { writeActions } from "./action-writer.ts";
 import { MessageType, noBuffer, Port, Vendor } from "./constants.ts";
 import { match } from "./match.ts";
@@ -14,17 +14,16 @@ import { type WireWriter, writeProperty } from "./wire-writer.ts";
 const AsyncProperty = { packetIn: 0, portStatus: 2, flowRemoved: 4, requestForward: 10 } as const;
 /** OFPRFR_GROUP_MOD and OFPRFR_METER_MOD. */
 const groupsAndMeters = 0x3;
+/** OFPR_APPLY_ACTION: an action of a flow, which is not the last one of an action set. */
+const flowActions = 1 << reasonAction;
 
-/**
- * OFPT_SET_ASYNC (OpenFlow 1.5.1, 7.3.10), for whatever role the connection has: the switch tells of groups and meters
- * that somebody else changes (`request-forwarded`), and of nothing else.
- */
-export const forwardRequests: Request = {
+/** OFPT_SET_ASYNC (OpenFlow 1.5.1, 7.3.10), for whatever role the connection has: of this, and of nothing else. */
+const tellOf = (told: keyof typeof AsyncProperty, why: number): Request => ({
   action: "choose what to be told of",
   type: MessageType.SET_ASYNC,
   body: (writer) => {
     for (const property of Object.values(AsyncProperty)) {
-      const reasons = property === AsyncProperty.requestForward ? groupsAndMeters : 0;
+      const reasons = property === AsyncProperty[told] ? why : 0;
       for (const role of [0, 1])
         writer
           .u16(property + role)
@@ -32,7 +31,12 @@ export const forwardRequests: Request = {
           .u32(reasons);
     }
   },
-};
+});
+
+/** The switch tells of groups and meters that somebody else changes (`request-forwarded`). */
+export const forwardRequests = tellOf("requestForward", groupsAndMeters);
+/** It tells of packets that flows send to the controller (`packet-in`). */
+export const forwardPackets = tellOf("packetIn", flowActions);
 
 /** How fragments are matched: `nx-match` lets flows ask for ip_frag and hides ports of later fragments only. */
 const fragments = { normal: 0, drop: 1, reassemble: 2, "nx-match": 3 } as const;

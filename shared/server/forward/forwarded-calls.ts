@@ -1,3 +1,4 @@
+import { KnownConfs } from "../../cni/known-confs.ts";
 import type { Logger } from "../../log.ts";
 import { uptimeMs } from "../../os/uptime.ts";
 import { traceOf } from "../../reason.ts";
@@ -31,6 +32,7 @@ export class ForwardedCalls {
   readonly #forwarding: Forwarding;
   readonly #tracker: CallTracker;
   readonly #logger: Logger;
+  readonly #confs = new KnownConfs();
   #open = 0;
 
   constructor(forwarding: Forwarding, tracker: CallTracker, logger: Logger) {
@@ -61,7 +63,7 @@ export class ForwardedCalls {
     try {
       return await this.#tracker.track(() => {
         begun = true;
-        return runForwarded(call, caller, runner);
+        return runForwarded(call, caller, runner, this.#confs);
       });
     } catch (caught) {
       if (!begun) return { t: "pass" };

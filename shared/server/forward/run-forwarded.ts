@@ -1,4 +1,5 @@
 import { encodeError, type PluginIo } from "../../cni/dispatch.ts";
+import type { KnownConfs } from "../../cni/known-confs.ts";
 import { latestVersion } from "../../cni/versions.ts";
 import { CniCode, CniError } from "../../errors.ts";
 import { uptimeMs } from "../../os/uptime.ts";
@@ -56,13 +57,19 @@ export interface HostedCall {
 export type CniRunner = (io: PluginIo, hosted: HostedCall) => Promise<number>;
 
 /** As `runPluginProcess`, with a caller's texts instead of this process's environment and streams. */
-export async function runForwarded(call: ForwardedCall, caller: Caller, runner: CniRunner): Promise<Outcome> {
+export async function runForwarded(
+  call: ForwardedCall,
+  caller: Caller,
+  runner: CniRunner,
+  confs: KnownConfs,
+): Promise<Outcome> {
   let instead: Outcome | undefined;
   let stdout: string | undefined;
   let stderr = "";
   const io: PluginIo = {
     env: call.env,
     readStdin: async () => call.stdin,
+    parseConf: (text) => confs.parse(text),
     writeResult: async (text) => {
       if (stdout !== undefined)
         throw new CniError(CniCode.io, "Cannot write a second result to standard output: it takes one object");

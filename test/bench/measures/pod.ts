@@ -1,7 +1,7 @@
 import { AgentHome } from "../../support/agent-process.ts";
 import { budgets } from "../budgets.ts";
 import { compileFront } from "../front.ts";
-import { type CrowdOutcome, crowd, makeNamespaces, removeNamespaces, type Side } from "../pods.ts";
+import { asInstalled, type CrowdOutcome, crowd, makeNamespaces, removeNamespaces, type Side } from "../pods.ts";
 import { compareInBothStates, type Row } from "../row.ts";
 import type { Setting } from "../setting.ts";
 import { summarize } from "../stats.ts";
@@ -14,7 +14,7 @@ const cniVersion = "1.0.0";
 export async function measurePods(setting: Setting): Promise<Row[]> {
   const { dist, peers, scratch } = setting;
   const networks = [{ name: network, subnets: ["10.66.0.0/16"], bridge: "bench-ours", masquerade: false }];
-  await using home = new AgentHome({ networks, logLevel: "info" }, dist);
+  await using home = new AgentHome({ ...asInstalled, networks }, dist);
   const agent = await home.start();
   const list = JSON.parse(await Bun.file(home.conflist).text());
   const logFile = `${scratch}/plugin.log`;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { compileSmallProgram } from "../../../build/forward.ts";
 import { compileForWindows } from "../../windows/wine/c-program.ts";
 import { WinePrefix } from "../../windows/wine/prefix.ts";
-import { wineEnvironment, wineProgram } from "../../windows/wine/wine-server.ts";
+import { wineCommand, wineEnvironment } from "../../windows/wine/wine-server.ts";
 import { budgets } from "../budgets.ts";
 import { runLaunched } from "../plugin-process.ts";
 import { compareInBothStates, type Row } from "../row.ts";
@@ -23,7 +23,7 @@ export async function measureWine(
   await compileForWindows("../bench/least/empty.c", empty);
   const env = { ...wineEnvironment(prefix.directory), CNI_COMMAND: "VERSION" };
   const version = (executable: string) => (): number =>
-    runLaunched(launcher, { program: [wineProgram, executable], env, stdin: '{"cniVersion":"1.0.0"}' }).ms;
+    runLaunched(launcher, { program: [...wineCommand, executable], env, stdin: '{"cniVersion":"1.0.0"}' }).ms;
   return await compareInBothStates({
     measure: "VERSION under Wine",
     ...budgets.wineStart,

@@ -4,7 +4,7 @@ import { overlayBudgets } from "../budgets.ts";
 import { compileFront } from "../front.ts";
 import { bridgeSide } from "../measures/pod.ts";
 import { measureVerbs } from "../measures/verbs.ts";
-import type { Side } from "../pods.ts";
+import { asInstalled, type Side } from "../pods.ts";
 import type { Row } from "../row.ts";
 import type { Setting } from "../setting.ts";
 
@@ -15,6 +15,7 @@ type PodSetting = Pick<Setting, "dist" | "peers" | "scratch" | "rounds" | "launc
 /** Whole pods on Open vSwitch, as a runtime sees them, against `bridge` with host-local. */
 export async function measureOverlayPods(vswitch: OpenVswitch, setting: PodSetting): Promise<Row[]> {
   const config = {
+    ...asInstalled,
     dataPath: "ovs",
     networks: [{ name: network, subnets: ["10.66.0.0/16"], bridge: "bench-int", masquerade: false }],
     ovs: { database: `unix:${vswitch.socket}`, datapath: "netdev", nodeAddresses: ["192.0.2.1"] },

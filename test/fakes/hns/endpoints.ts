@@ -1,3 +1,4 @@
+import { checkAcls } from "./acls.ts";
 import {
   checkPolicies,
   type Document,
@@ -37,6 +38,7 @@ export function createEndpoint(
   const network = store.get("network", named);
   const id = store.newId("endpoint", asked === "" ? textOf(settings, "ID") : asked);
   checkPolicies(document, "endpoint");
+  checkAcls(document);
   const mac = textOf(document, "MacAddress");
   if (mac !== "" && !macPattern.test(mac)) throw new Refusal(hresult.invalidEndpoint, `Invalid MAC address ${mac}.`);
   for (const route of listOf(document, "Routes")) checkRoute(route);
@@ -115,6 +117,7 @@ export function modifyEndpoint(endpoint: Document, request: Document): void {
   }
   const settings = objectOf(request, "Settings");
   checkPolicies(settings, "endpoint");
+  checkAcls(settings);
   changePolicies(endpoint, textOf(request, "RequestType"), listOf(settings, "Policies"));
 }
 

@@ -15,6 +15,7 @@ const functions = {
   endpoints: { call: "HcnEnumerateEndpoints" },
   endpoint: { call: "HcnOpenEndpoint" },
   createEndpoint: { call: "HcnCreateEndpoint" },
+  modifyEndpoint: { call: "HcnModifyEndpoint" },
   deleteEndpoint: { call: "HcnDeleteEndpoint" },
   attach: { call: "HcnModifyNamespace", match: '"RequestType":"Add"' },
   detach: { call: "HcnModifyNamespace", match: '"RequestType":"Remove"' },

@@ -11,6 +11,7 @@ import {
 } from "../../../agent/protocols/netlink/constants.ts";
 import { Errno } from "../../../agent/protocols/netlink/errno.ts";
 import { Attributes, fixedHeader, type RawMessage } from "../../../agent/protocols/netlink/message-reader.ts";
+import { formatMac } from "../../../shared/net/mac.ts";
 import { framed, opened, Refusal, SocketInMemory } from "./messages.ts";
 import type {
   AddressInMemory,
@@ -62,6 +63,11 @@ export class LinkSocketInMemory extends SocketInMemory {
     this.#in = namespace;
     this.#ofFd = ofFd;
     this.#ofId = ofId;
+  }
+
+  stands({ name, index, mac }: { readonly name: string; readonly index: number; readonly mac: string }): boolean {
+    const link = this.#in.named(name);
+    return link !== undefined && link.index === index && link.up && formatMac(link.mac) === mac;
   }
 
   settleCarrier(ifname: string): void {

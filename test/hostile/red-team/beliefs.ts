@@ -73,10 +73,14 @@ export function wrongChanges(world: World, before: readonly Belief[], after: rea
   const [known, still] = [new Set(before.map(keyOf)), new Set(after.map(keyOf))];
   const come = after.filter((belief) => !known.has(keyOf(belief)));
   const gone = before.filter((belief) => !still.has(keyOf(belief)));
-  const truth = truthOf(world);
+  // Each link has its own: a node on another one is where the router is.
+  const truths = new Map([true, false].map((onSameLink) => [onSameLink, truthOf(world, onSameLink)]));
+  const truthFor = ({ who }: Belief): Truth | undefined =>
+    truths.get(world.nodes.find(({ name }) => who.split("/")[0] === name)?.onSameLink ?? true);
   return [
     ...come.flatMap((belief) => {
-      const rule = ruleAgainst(truth, belief);
+      const truth = truthFor(belief);
+      const rule = truth && ruleAgainst(truth, belief);
       return rule === undefined ? [] : [{ rule, belief, text: `new ${belief.kind}: ${belief.text}` }];
     }),
     ...gone.flatMap((belief) =>
@@ -96,7 +100,8 @@ interface Truth {
   readonly toPods: ReadonlySet<string>;
 }
 
-function truthOf({ nodes, pods, others }: World): Truth {
+/** @param here whether it is that of the attacker's link */
+function truthOf({ nodes, pods, others }: World, here: boolean): Truth {
   const gateways = nodes.map(({ gateway }) => gateway.mac);
   const places = new Map<Hex, Set<Hex>>();
   const add = (addresses: readonly Hex[], ...macs: readonly Hex[]): void => {
@@ -105,7 +110,7 @@ function truthOf({ nodes, pods, others }: World): Truth {
   for (const { addresses, linkLocal, mac } of pods) add([...addresses, linkLocal], mac);
   const routers = others.flatMap(({ mac }) => mac ?? []);
   for (const { addresses, gateway, mac, onSameLink } of nodes) {
-    add(addresses, mac, ...(onSameLink ? [] : routers));
+    add(addresses, mac, ...(onSameLink === here ? [] : routers));
     add([...gateway.addresses, gateway.linkLocal], gateway.mac);
   }
   const machines = new Set([...gateways, ...nodes.map(({ mac }) => mac), ...routers]);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { bytes, EtherType, ethernet, ipv4, ipv6, Protocol, tagged, udp } from "../../support/frames/frame.ts";
+import { type Belief, wrongChanges } from "./beliefs.ts";
 import { controlsOf } from "./controls.ts";
 import { Draw } from "./grammar/draw.ts";
 import { Grammar } from "./grammar/frames.ts";
@@ -9,6 +10,7 @@ import { parseFrame } from "./parse.ts";
 import { Forger } from "./planted/forger.ts";
 import type { Rule } from "./rules.ts";
 import { sampleWorld } from "./sample-world.ts";
+import { hexOf, hexOfMac } from "./sites/facts.ts";
 import { nameOf, type Place, type World } from "./world.ts";
 
 const encap = sampleWorld();
@@ -119,6 +121,24 @@ describe("where it may arrive", () => {
     expect(judged(served, wire, sentOn(node.v4, "172.30.0.2", 6081))).toBe("tunnel");
     expect(judged(out, { role: "local", node: "n2" }, sentOn(node.v4, "198.51.100.1"))).toBe("addressed");
   });
+});
+
+test.each([
+  ["n1", "172.30.0.2", "02:00:ac:1e:00:02", undefined],
+  ["n1", "172.30.0.2", router, "poisoned"],
+  ["n1", "172.30.1.3", router, undefined],
+  ["n1", "172.30.1.3", "02:00:ac:1e:00:02", "poisoned"],
+  ["n3", "172.30.0.2", router, undefined],
+  ["n3/far", "172.30.0.2", router, undefined],
+  ["n3", "172.30.1.3", router, "poisoned"],
+] as const)("%s may believe of %s that it is at %s: %s", (who, address, mac, wanted) => {
+  const [first, second] = encap.nodes;
+  if (second === undefined) throw new Error("there is no second node");
+  const third = { ...second, name: "n3", addresses: [hexOf("172.30.1.3")], mac: hexOfMac("02:00:ac:1e:01:03") };
+  const world = sampleWorld({ nodes: [first, second, { ...third, onSameLink: false }] });
+  const text = `${address} is at ${mac}`;
+  const belief: Belief = { ...{ who, kind: "learned", text }, address: hexOf(address), mac: hexOfMac(mac) };
+  expect(wrongChanges(world, [], [belief]).map(({ rule }) => rule)).toEqual(wanted === undefined ? [] : [wanted]);
 });
 
 test("what must arrive is what may", () => {

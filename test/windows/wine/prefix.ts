@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Ended, Program, type ProgramOptions } from "./program.ts";
 import { copyTemplate, driveOf, prefixName } from "./template.ts";
-import { WineServer, wineEnvironment, wineProgram } from "./wine-server.ts";
+import { WineServer, wineCommand, wineEnvironment } from "./wine-server.ts";
 
 /** Our executables, as `npm run build` leaves them. */
 export const executables = join(import.meta.dirname, "../../../dist/windows-x64");
@@ -42,7 +42,7 @@ export class WinePrefix implements AsyncDisposable {
   /** Starts a program. @param executable Unix path, or a name that Wine finds */
   start(executable: string, options: ProgramOptions = {}): Program {
     const env = { ...wineEnvironment(this.directory), ...options.env };
-    return new Program([wineProgram, executable, ...(options.args ?? [])], env, options);
+    return new Program([...wineCommand, executable, ...(options.args ?? [])], env, options);
   }
 
   /** Runs a program to its end. */

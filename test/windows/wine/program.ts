@@ -29,34 +29,29 @@ const longestMs = 60_000;
 /** So often nothing may come from a program that has ended: one long wait could go by while this thread was held up. */
 const silences = { count: 20, eachMs: 50 };
 
-/** Sooner than the runtime of our programs has begun under Wine, which takes some 100 ms on a machine without other work. */
-const beginsMs = 30;
-
-/**
- * Wine's loader on a busy machine, now and then: it ends after some milliseconds, with status 1 and without a word.
- * Programs of ours never end so (`shared/cni/plugin-process.test.ts`), and none so soon. Such a one is
- * begun once more, unless its input is gone.
- */
-const hasNotBegun = ({ status, stdout, stderr, ms }: Ended, { stdin, inputStaysOpen }: ProgramOptions): boolean =>
-  status === 1 && `${stdout}${stderr}` === "" && ms < beginsMs && typeof stdin !== "number" && inputStaysOpen !== true;
-
 /** A Windows program that runs. Its Unix process is the Windows process: a SIGKILL ends it as TerminateProcess does. */
 export class Program implements AsyncDisposable {
   stdout = "";
   stderr = "";
   /** Rejects where the time was up. */
   readonly ended: Promise<Ended>;
-  #child: ChildProcess;
-  readonly #command: readonly string[];
-  readonly #env: Readonly<Record<string, string>>;
-  readonly #options: ProgramOptions;
+  readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
 
   constructor(command: readonly string[], env: Readonly<Record<string, string>>, options: ProgramOptions) {
-    const { timeoutMs = longestMs } = options;
-    this.#command = options.shell === undefined ? command : ["sh", "-c", options.shell, "sh", ...command];
-    this.#env = env;
-    this.#options = options;
+    const { stdin = "", timeoutMs = longestMs, cwd = "/" } = options;
+    const wrapped = options.shell === undefined ? command : ["sh", "-c", options.shell, "sh", ...command];
+    const [file = "", ...args] = wrapped;
+    const started = performance.now();
+    // Plain pipes; a file where one is given.
+    const input = typeof stdin === "number" ? stdin : "pipe";
+    this.#child = spawn(file, args, { env: { ...env }, cwd, stdio: [input, "pipe", "pipe"] });
+    this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => this.#took({ stdout: text }));
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => this.#took({ stderr: text }));
+    // One who does not read all of its input ends before it is written.
+    this.#child.stdin?.on("error", () => undefined);
+    if (typeof stdin !== "number") this.#child.stdin?.write(stdin);
+    if (options.inputStaysOpen !== true) this.endInput();
     const { promise, resolve, reject } = Promise.withResolvers<Ended>();
     this.ended = promise;
     // Whoever does not wait for the end is not to be told of it.
@@ -66,39 +61,15 @@ export class Program implements AsyncDisposable {
       late = true;
       this.kill("SIGKILL");
     }, timeoutMs);
-    const over = (ended: Ended): void => {
-      clearTimeout(timer);
-      const said = `${this.#command.slice(1).join(" ")}": not over after ${timeoutMs} ms\n${this.#said}`;
-      if (late) reject(new Error(`Cannot run "${said}`));
-      resolve(ended);
-      this.#tell();
-    };
-    this.#child = this.#begin((first) => {
-      if (hasNotBegun(first, options)) this.#child = this.#begin(over, reject);
-      else over(first);
-    }, reject);
-  }
-
-  #begin(over: (ended: Ended) => void, failed: (error: Error) => void): ChildProcess {
-    const { stdin = "", cwd = "/", inputStaysOpen } = this.#options;
-    const [file = "", ...args] = this.#command;
-    const started = performance.now();
-    // Plain pipes; a file where one is given.
-    const input = typeof stdin === "number" ? stdin : "pipe";
-    const child = spawn(file, args, { env: { ...this.#env }, cwd, stdio: [input, "pipe", "pipe"] });
-    child.stdout?.setEncoding("utf8").on("data", (text: string) => this.#took({ stdout: text }));
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => this.#took({ stderr: text }));
-    // One who does not read all of its input ends before it is written.
-    child.stdin?.on("error", () => undefined);
-    if (typeof stdin !== "number") child.stdin?.write(stdin);
-    if (inputStaysOpen !== true) child.stdin?.end();
     // A service of Windows that was started meanwhile may have inherited the outputs, and keeps them open.
-    child.on("exit", () => this.#closeOutputs(child, silences.count));
-    child.on("error", failed);
-    child.on("close", (status) =>
-      over({ status, stdout: this.stdout, stderr: this.stderr, ms: performance.now() - started }),
-    );
-    return child;
+    this.#child.on("exit", () => this.#closeOutputs(silences.count));
+    this.#child.on("error", reject);
+    this.#child.on("close", (status) => {
+      clearTimeout(timer);
+      if (late) reject(new Error(`Cannot run "${args.join(" ")}": not over after ${timeoutMs} ms\n${this.#said}`));
+      resolve({ status, stdout: this.stdout, stderr: this.stderr, ms: performance.now() - started });
+      this.#tell();
+    });
   }
 
   get pid(): number {
@@ -153,13 +124,13 @@ export class Program implements AsyncDisposable {
     await this.ended.catch(() => undefined);
   }
 
-  #closeOutputs(child: ChildProcess, silencesLeft: number): void {
+  #closeOutputs(silencesLeft: number): void {
     const before = this.stdout.length + this.stderr.length;
     const timer = setTimeout(() => {
       const isSilent = this.stdout.length + this.stderr.length === before;
-      if (silencesLeft > 1) return this.#closeOutputs(child, isSilent ? silencesLeft - 1 : silences.count);
-      child.stdout?.destroy();
-      child.stderr?.destroy();
+      if (silencesLeft > 1) return this.#closeOutputs(isSilent ? silencesLeft - 1 : silences.count);
+      this.#child.stdout?.destroy();
+      this.#child.stderr?.destroy();
     }, silences.eachMs);
     timer.unref();
   }

@@ -3,7 +3,12 @@ import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-export const wineProgram = "/usr/lib/wine/wine64";
+/**
+ * Wine, with what it starts in turn, always at the same addresses. Otherwise the kernel puts the heap of one start in
+ * some 6,000 over the page at 0x7ffe0000 that Windows' programs share with their kernel: Wine then ends, or fails to
+ * start a program, with status 1 and, without its messages, no word.
+ */
+export const wineCommand = ["/usr/bin/setarch", "--addr-no-randomize", "/usr/lib/wine/wine64"] as const;
 const serverProgram = "/usr/lib/wine/wineserver64";
 const startMs = 10_000;
 const patienceMs = 3_000;
@@ -54,7 +59,8 @@ export class WineServer implements AsyncDisposable {
 
   /** Runs one of Wine's own programs, without input and output. @throws where its status is not 0 */
   async run(command: readonly string[]): Promise<void> {
-    const child = spawn(wineProgram, [...command], { env: wineEnvironment(this.#prefix), stdio: "ignore" });
+    const [file, ...args] = wineCommand;
+    const child = spawn(file, [...args, ...command], { env: wineEnvironment(this.#prefix), stdio: "ignore" });
     const [status] = await once(child, "exit");
     if (status !== 0) throw new Error(`Cannot run "${command.join(" ")}" in Wine: status ${status}, wanted 0`);
   }

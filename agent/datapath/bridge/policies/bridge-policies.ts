@@ -18,10 +18,19 @@ import {
 } from "../../../protocols/netlink/mod.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
 import { unlessMissing } from "../../linux/set-elements.ts";
-import type { DeniedCount, NodePolicies, PolicyEnforcement, RefusedRule, RuleCount } from "../../policies.ts";
+import type {
+  DeniedCount,
+  LoggedVerdicts,
+  NodePolicies,
+  PolicyEnforcement,
+  RefusedRule,
+  RuleCount,
+  Verdict,
+} from "../../policies.ts";
 import { bridgeChains, closedPorts, type PolicedBridge } from "./node-chains.ts";
 import { changesBetween, type FilledSet, type PacketProgram, placeOf } from "./packet-program.ts";
 import { deniedCounter, type PolicedPod, policyProgram } from "./policy-program.ts";
+import { groupOf, ReportedPackets, type ReportSocket } from "./reported-packets.ts";
 import { countersOf, RuleChains } from "./rule-chains.ts";
 import { hasRanges, ruleCounts, standingKeys, standingProgram } from "./standing-program.ts";
 
@@ -32,6 +41,8 @@ interface BridgePoliciesOptions {
   readonly families: readonly Family[];
   /** As they are now. */
   bridges(): readonly PolicedBridge[];
+  /** @throws {NetlinkError} */
+  openReports(group: number): ReportSocket;
 }
 
 /** In a table of its own, by which an agent with other bridges is left alone. */
@@ -50,10 +61,12 @@ const nothing: NodePolicies = { rules: new Map(), isolated: new Map() };
  * past the node as they would without policies; then every packet between them passes the node, so that it knows of
  * each connection who has opened it.
  */
-export class BridgePolicies implements PolicyEnforcement {
+export class BridgePolicies implements PolicyEnforcement, Disposable {
   readonly #table: Table;
   readonly #options: BridgePoliciesOptions;
-  readonly #ruleChains: RuleChains;
+  #ruleChains: RuleChains;
+  #reports: ReportedPackets | undefined;
+  #unreported: string | undefined;
   /** By owners' keys, those last that came last. */
   readonly #pods = new Map<string, PolicedPod>();
   #wanted: NodePolicies | undefined;
@@ -76,6 +89,32 @@ export class BridgePolicies implements PolicyEnforcement {
     if (!this.#isStarted) return [];
     this.#apply();
     return this.#refused;
+  }
+
+  report(which: Exclude<LoggedVerdicts, "off">, told: (verdict: Verdict) => void): void {
+    const { families, openReports } = this.#options;
+    try {
+      const group = groupOf(this.#table.name);
+      const reports = new ReportedPackets(group, openReports(group), {
+        which,
+        told,
+        wanted: () => this.#wanted,
+        pods: () => this.#pods.values(),
+      });
+      this.#reports = reports;
+      this.#ruleChains = new RuleChains(this.#table, families, reports);
+    } catch (caught) {
+      // No rule may name a group then: a kernel that has no such reports takes none.
+      this.#unreported = interfaceError("hear of verdicts", caught).message;
+    }
+  }
+
+  get unreported(): string | undefined {
+    return this.#unreported ?? this.#reports?.problem;
+  }
+
+  [Symbol.dispose](): void {
+    this.#reports?.[Symbol.dispose]();
   }
 
   /** Pods that are there at the agent's start. */
@@ -170,6 +209,7 @@ export class BridgePolicies implements PolicyEnforcement {
       this.#pods.values(),
       bridges(),
       this.#ruleChains,
+      this.#reports,
     );
     try {
       this.#put(socket, program);

@@ -25,7 +25,7 @@ import {
   podMaps,
 } from "./node-chains.ts";
 import { type PacketProgram, PartDraft, placeOf } from "./packet-program.ts";
-import { type PodRules, type RuleChains, shortName } from "./rule-chains.ts";
+import { type PodRules, type RuleChains, shortName, type VerdictReports } from "./rule-chains.ts";
 
 /** A pod as packets know it. */
 export interface PolicedPod {
@@ -52,6 +52,7 @@ export function policyProgram(
   pods: Iterable<PolicedPod>,
   bridges: readonly PolicedBridge[],
   ruleChains: RuleChains,
+  reports?: VerdictReports,
 ): { readonly program: PacketProgram; readonly refused: readonly RefusedRule[] } {
   const draft = new PartDraft();
   const maps = podMaps(table);
@@ -69,7 +70,16 @@ export function policyProgram(
   for (const pod of pods) {
     const key = ownerKey(pod.owner);
     for (const direction of wanted.isolated.get(key)?.directions ?? [])
-      isolate(draft, table, maps, closedAt.get(pod.bridge), pod, direction, rules[direction].get(key) ?? noRules);
+      isolate(
+        draft,
+        table,
+        maps,
+        closedAt.get(pod.bridge),
+        pod,
+        direction,
+        rules[direction].get(key) ?? noRules,
+        reports,
+      );
   }
   return { program: { table, parts: [rules.part, draft] }, refused: rules.refused };
 }
@@ -84,18 +94,21 @@ function isolate(
   { owner, ips, port }: PolicedPod,
   direction: Direction,
   { chains, text }: PodRules,
+  reports: VerdictReports | undefined,
 ): void {
   const side = direction === "egress" ? "from" : "to";
   const name = shortName(side, ownerKey(owner));
   const denied = deniedCounter(owner, direction);
   draft.counters.add(denied);
   const make = rulesOf(table);
+  const reported = reports?.denied(denied) ?? [];
   draft.addChain({
     table,
     name,
     text,
     rules: (): readonly Rule[] => [
       ...chains.map(({ chain }) => make(name, "a rule", [jumpTo(chain.name)])),
+      ...(reported.length === 0 ? [] : [make(name, "reported", reported)]),
       make(name, `${owner.sandboxId.slice(0, 64)} is isolated`, [countIn(denied), drop]),
     ],
   });

@@ -16,9 +16,9 @@ import {
 } from "../../../protocols/netlink/mod.ts";
 import { digest } from "../../owner-names.ts";
 import type { AddressSet, NodePolicies, PodRule, RefusedRule, RulePorts } from "../../policies.ts";
+import { addressesIn, portsIn } from "../../policy-ranges.ts";
 import { rulesOf } from "../frame-fields.ts";
 import { type FilledChain, type FilledSet, PartDraft, type ProgramPart } from "./packet-program.ts";
-import { addressesIn, portsIn } from "./ranges.ts";
 
 /** What stands for one rule. */
 export interface RuleChain {
@@ -57,10 +57,17 @@ export const countersOf = (id: string): RuleChain["counters"] => ({
   opened: shortName("opened", id),
 });
 
+/** The expressions that report packets, by the counters that count them too; none for those that are not to be told. */
+export interface VerdictReports {
+  opened(counter: string): readonly Expression[];
+  denied(counter: string): readonly Expression[];
+}
+
 /** Makes chains and sets of rules, and remembers them by the rules' identity, since most rules stay as they are. */
 export class RuleChains {
   readonly #table: Table;
   readonly #families: readonly Family[];
+  readonly #reports: VerdictReports | undefined;
   readonly #chains = new WeakMap<PodRule, RuleChain | RefusedRule>();
   readonly #ofPods = new WeakMap<NodePolicies, RulesOfPods>();
   readonly #members = new WeakMap<AddressSet, readonly FilledSet[]>();
@@ -68,8 +75,9 @@ export class RuleChains {
   readonly #ports = new WeakMap<readonly RulePorts[], FilledSet>();
 
   /** @param families of the pods' addresses */
-  constructor(table: Table, families: readonly Family[]) {
+  constructor(table: Table, families: readonly Family[], reports?: VerdictReports) {
     this.#table = table;
+    this.#reports = reports;
     this.#families = families;
   }
 
@@ -119,7 +127,12 @@ export class RuleChains {
       ...ofPorts,
       ...(peer === undefined ? [] : ofPeers(direction, peer.set)),
     ]);
-    const text = [among?.map(({ set }) => set.name).join() ?? "anybody", portSet?.set.name ?? "any port"].join(" ");
+    const reported = this.#reports?.opened(counters.opened) ?? [];
+    const text = [
+      among?.map(({ set }) => set.name).join() ?? "anybody",
+      portSet?.set.name ?? "any port",
+      ...(reported.length > 0 ? ["reported"] : []),
+    ].join(" ");
     const name = shortName("rule", id, direction, text);
     const make = rulesOf(this.#table);
     const comment = `${policy.namespace}/${policy.name}`.slice(0, maxCommentChars);
@@ -133,7 +146,7 @@ export class RuleChains {
         isOfContent: true,
         rules: () =>
           matches.flatMap((match) => [
-            make(name, comment, [...opensConnection, ...match, countIn(counters.opened)]),
+            make(name, comment, [...opensConnection, ...match, countIn(counters.opened), ...reported]),
             make(name, comment, [...match, countIn(counters.passed), accept]),
           ]),
       },

@@ -93,7 +93,8 @@ export class PodRows {
    * @throws {CniError} 102 where the name is taken by a port of somebody else
    */
   async put(port: PodPort, number: number): Promise<void> {
-    await this.#removeEarlier(port);
+    const earlier = this.#earlier(port);
+    if (earlier !== undefined) await transactAndApply(this.#db, earlier);
     const action = `add the port "${port.port}" of sandbox "${port.owner.sandboxId}"`;
     const transaction = new Transaction(action);
     const ids = formatIdentity(port);
@@ -132,7 +133,8 @@ export class PodRows {
     await this.#db.transact(transaction, timeoutMs);
   }
 
-  async #removeEarlier({ port, owner, device }: PodPort): Promise<void> {
+  /** The removal of ports that are in the way; absent: there are none. @throws {CniError} as `put` */
+  #earlier({ port, owner, device }: PodPort): Transaction | undefined {
     const named = portNamed(this.#db.view, port);
     const rows = this.all();
     if (named !== undefined && !rows.some(({ row }) => row._uuid === named._uuid)) throw nameTaken(port, owner);
@@ -140,14 +142,14 @@ export class PodRows {
       if (row.name !== port) return sameOwner(holder, owner);
       return !sameOwner(holder, owner) || standing === undefined || standing.device !== device;
     });
-    if (earlier.length === 0) return;
+    if (earlier.length === 0) return undefined;
     const transaction = new Transaction(`remove the earlier ports of "${owner.sandboxId}"`);
     removePorts(
       transaction,
       this.#bridge,
       earlier.map(({ row }) => row._uuid),
     );
-    await transactAndApply(this.#db, transaction);
+    return transaction;
   }
 }
 

@@ -8,7 +8,7 @@ import type { Link } from "../../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../../datapath.ts";
 import { kernelNearlyFull } from "../../linux/conntrack-usage.ts";
 import { missingGateways } from "../../linux/gateway.ts";
-import { findLink } from "../../linux/host-links.ts";
+import { findAgain, findLink } from "../../linux/host-links.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
 import { forwardingProblems } from "../../linux/node-sysctls.ts";
 import { packetTable } from "../../linux/packet-rules.ts";
@@ -66,6 +66,8 @@ class OvsDataPath implements DataPath {
     },
   };
   #hasStarted = false;
+  /** As the last ADD found it. */
+  #gatewayLink: Link | undefined;
 
   constructor(options: OvsDataPathOptions) {
     this.#options = options;
@@ -244,8 +246,8 @@ class OvsDataPath implements DataPath {
 
   #gateway(action: string): Link {
     const { gateway } = this.#options;
-    const link = findLink(this.#pairs.tools.socket, { name: gateway });
-    if (link !== undefined) return link;
+    this.#gatewayLink = findAgain(this.#pairs.tools.socket, gateway, this.#gatewayLink);
+    if (this.#gatewayLink !== undefined) return this.#gatewayLink;
     const is = `the gateway "${gateway}" is missing, wanted ovs-vswitchd to have made it`;
     throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}`);
   }

@@ -8,6 +8,6 @@ export { rememberSource } from "./connections.ts";
 export { newConnectionMeter } from "./new-connections.ts";
 export { peerFlows, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
-export { isolationFlows, matchFlow, policyFlows, policyTables, ruleFlows } from "./policies.ts";
+export { isolationFlows, matchFlow, policyFlows, policyTables, ruleFlows, verdictMeter } from "./policies.ts";
 export { markSnat, virtualAddress } from "./snat.ts";
 export { packetsOf } from "./tunnel.ts";

@@ -1,15 +1,19 @@
 import { type Ip, sameIp } from "../../../../shared/net/ip.ts";
 import type { Direction } from "../../../../shared/policy/mod.ts";
 import {
+  type Action,
   ct,
   ctClear,
   type Flow,
   load,
   type MatchBuilder,
   match,
+  meter,
   move,
   resubmit,
+  toController,
 } from "../../../protocols/openflow/mod.ts";
+import type { LoggedVerdicts } from "../../policies.ts";
 import { Priority, step } from "./build.ts";
 import { rememberSource } from "./connections.ts";
 import type { PipelineContext } from "./context.ts";
@@ -53,6 +57,15 @@ const stages = {
   },
 } as const;
 
+/**
+ * Where verdicts are reported, a copy of a packet goes to whoever listens: where it is refused, or where its connection
+ * gets the label of a rule. One meter bounds how many. Its number is no port's.
+ */
+export const verdictMeter = meter({ id: 32_768, unit: "pktps", rate: 100, burst: 200 });
+/** Ethernet, IPv6 with some extension headers, and TCP's ports. */
+const reportedBytes = 128;
+const report: Action = toController(reportedBytes, verdictMeter.id);
+
 /** The tables in which policies alone have flows. */
 export const policyTables: readonly number[] = Object.values(stages).flatMap(({ rule, fallback, metric }) => [
   tables[rule],
@@ -63,12 +76,15 @@ export const policyTables: readonly number[] = Object.values(stages).flatMap(({ 
 const directions: readonly Direction[] = ["egress", "ingress"];
 
 /** What there is beside rules and isolated pods, as soon as there is any of these. */
-export const policyFlows = (context: PipelineContext): Flow[] => [
-  ...directions.flatMap((direction) => [...answerFlows(direction), ...refusalFlows(context, direction)]),
+export const policyFlows = (context: PipelineContext, reported: LoggedVerdicts = "off"): Flow[] => [
+  ...directions.flatMap((direction) => [
+    ...answerFlows(direction),
+    ...refusalFlows(context, direction, reported === "off" ? [] : [report]),
+  ]),
   ...exemptFlows(context),
   ...sctpFlows(context),
   ...rejudgingFlows(context),
-  ...labelFlows(context),
+  ...labelFlows(context, reported === "all" ? [report] : []),
 ];
 
 /** Answers, and ICMP errors about a connection, follow the connection, unless that was cut. */
@@ -90,13 +106,14 @@ function answerFlows(direction: Direction): Flow[] {
 }
 
 /** A refused packet that opens a connection leaves none; one of a known connection cuts it. */
-function refusalFlows(context: PipelineContext, direction: Direction): Flow[] {
+function refusalFlows(context: PipelineContext, direction: Direction, reports: readonly Action[]): Flow[] {
   const { metric, label } = stages[direction];
   const refused = () => match().bits(registers.refused, 1);
   return [
-    step(metric, Priority.high, refused().bits(connectionMarks.source, 0), []),
+    step(metric, Priority.high, refused().bits(connectionMarks.source, 0), reports),
     ...familiesOf(context).map((family) =>
       step(metric, Priority.guard, refused().family(family), [
+        ...reports,
         ct({ commit: true, zone: zones[family].main, exec: [load(label, cut)] }),
       ]),
     ),
@@ -153,7 +170,7 @@ const sctpFlows = (context: PipelineContext): Flow[] =>
       );
 
 /** In place of the usual commit, where a rule was looked up for the packet. */
-const labelFlows = (context: PipelineContext): Flow[] =>
+const labelFlows = (context: PipelineContext, reports: readonly Action[]): Flow[] =>
   familiesOf(context).flatMap((family) =>
     [[stages.egress], [stages.ingress], [stages.egress, stages.ingress]].map((judging) => {
       const judged = match().family(family).ctState("+trk-snat");
@@ -161,6 +178,7 @@ const labelFlows = (context: PipelineContext): Flow[] =>
         judged.bits(bit, judging.some((one) => one.judged === bit) ? 1 : 0);
       const labels = judging.map(({ ruleLabel, label }) => move(ruleLabel, label));
       return step("ConntrackCommit", Priority.high, judged, [
+        ...reports,
         ct({ commit: true, table: tables.Output, zone: zones[family].main, exec: [rememberSource, ...labels] }),
       ]);
     }),

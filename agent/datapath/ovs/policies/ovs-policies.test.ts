@@ -120,6 +120,10 @@ describe("policies of a switch", () => {
       false,
       true,
     ]);
+    // Rules that come later are not taken for it.
+    const third = rule("third", "ingress");
+    const still = await policies.enforce(wanting(rule("bad", "egress"), rule("good", "ingress"), third));
+    expect(still.map(({ id }) => id)).toEqual(["bad"]);
     // As soon as it takes it.
     flows.refuse = () => undefined;
     expect(await policies.enforce(wanting(rule("bad", "egress"), rule("good", "ingress")))).toEqual([]);

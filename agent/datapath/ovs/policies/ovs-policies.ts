@@ -1,13 +1,20 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import type { NodePolicies, PodRule, PolicyEnforcement, RefusedRule } from "../../policies.ts";
+import type { LoggedVerdicts, NodePolicies, PodRule, PolicyEnforcement, RefusedRule, Verdict } from "../../policies.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import { policyTables } from "../pipeline/mod.ts";
+import type { PartOfSwitch } from "../program/drift.ts";
 import { type FlowSetChanges, isRefusedFlowSet } from "../program/flow-set.ts";
 import type { OpenFlowProgram } from "../program/mod.ts";
 import { withCniErrors } from "../switch-presence.ts";
 import type { PodInterface } from "./clause-matches.ts";
 import { nothing, PolicyFlows } from "./policy-flows.ts";
+import { ReportedVerdicts } from "./reported-verdicts.ts";
 import { type Counts, readCounts } from "./rule-counts.ts";
+
+interface Reports {
+  readonly which: Exclude<LoggedVerdicts, "off">;
+  told(verdict: Verdict): void;
+}
 
 interface Running {
   readonly program: Pick<OpenFlowProgram, "set" | "compare" | "status">;
@@ -20,9 +27,13 @@ interface Running {
  * Policies on Open vSwitch. What is to be in force may be said before the node has been set up: then it is there before
  * the flows of any pod.
  */
-export class OvsPolicies implements PolicyEnforcement {
+export class OvsPolicies implements PolicyEnforcement, AsyncDisposable {
   readonly #management: string;
+  #reports: Reports | undefined;
+  #reporter: ReportedVerdicts | undefined;
   #wanted: NodePolicies = nothing;
+  /** Of it, what the switch has not refused, as far as known. */
+  #accepted: NodePolicies = nothing;
   #running: Running | undefined;
 
   /** @param management where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it */
@@ -30,13 +41,22 @@ export class OvsPolicies implements PolicyEnforcement {
     this.#management = management;
   }
 
+  /** What of the switch is not told by `differences`; absent: all, since nobody wants policies. */
+  get otherParts(): PartOfSwitch | undefined {
+    return this.#wanted === nothing ? undefined : { allBut: policyTables };
+  }
+
   /** From now on changes go to the program. What `alongside` answers is to be told it first. */
   begin(program: Running["program"], context: PipelineContext, changed: () => Promise<void>): void {
     const [start = 0] = crypto.getRandomValues(new Uint32Array(1));
     // Connections live longer than agents, and no other rule may have their labels.
-    const flows = new PolicyFlows(context, BigInt(start) << 32n);
+    const flows = new PolicyFlows(context, BigInt(start) << 32n, {}, this.#reports?.which);
     flows.want(this.#wanted);
+    this.#accepted = this.#wanted;
     this.#running = { program, flows, changed };
+    if (this.#reports === undefined) return;
+    const { told } = this.#reports;
+    this.#reporter = new ReportedVerdicts({ management: this.#management, flows, told });
   }
 
   /** The node's own addresses, or the ports of its interfaces, have changed. */
@@ -57,16 +77,17 @@ export class OvsPolicies implements PolicyEnforcement {
   }
 
   async enforce(wanted: NodePolicies): Promise<readonly RefusedRule[]> {
-    const before = this.#wanted;
     this.#wanted = wanted;
     const running = this.#requireRunning("put policies in force");
+    const before = this.#accepted;
+    this.#accepted = wanted;
     const refused = running.flows.want(wanted);
     try {
       await pass(running);
       return refused;
     } catch (caught) {
       if (!isRefusedFlowSet(caught)) throw caught;
-      return [...refused, ...(await this.#enforceOneByOne(running, before, wanted))];
+      return [...refused, ...(await this.#enforceWithoutRefused(running, before, wanted))];
     }
   }
 
@@ -78,32 +99,49 @@ export class OvsPolicies implements PolicyEnforcement {
   async differences(): Promise<readonly string[]> {
     const { program } = this.#requireRunning("compare the policies with the switch's");
     if (!program.status.connected) return ["the switch is away, and gets its policies when it is there again"];
-    return withCniErrors(() => program.compare(false, policyTables));
+    return withCniErrors(() => program.compare(false, { tables: policyTables }));
   }
 
   ruleOf(number: number): PodRule | undefined {
     return this.#running?.flows.ruleOf(number);
   }
 
-  /** To find the rules that the switch refuses, so that others are not concerned: what is new first, then the rest. */
-  async #enforceOneByOne(running: Running, before: NodePolicies, wanted: NodePolicies): Promise<RefusedRule[]> {
+  report(which: Reports["which"], told: Reports["told"]): void {
+    this.#reports = { which, told };
+  }
+
+  get unreported(): string | undefined {
+    if (this.#reports === undefined || this.#running?.flows.isMetered !== false) return undefined;
+    return "the switch has no meters, which would bound them";
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#reporter?.[Symbol.asyncDispose]();
+  }
+
+  /**
+   * Finds the rules that the switch refuses, each of those that are new by itself, so that others are not concerned. No
+   * packet meets a rule that is tried: until all that are not refused come at once, what was in force is.
+   */
+  async #enforceWithoutRefused(running: Running, before: NodePolicies, wanted: NodePolicies): Promise<RefusedRule[]> {
     const refused: RefusedRule[] = [];
-    let state = before;
     const rules = new Map(wanted.rules);
+    const tried: PodRule[] = [];
     for (const [id, rule] of wanted.rules) {
       if (before.rules.get(id) === rule) continue;
-      const next = { rules: new Map([...state.rules, [id, rule]]), isolated: state.isolated };
+      tried.push({ ...rule, id: `${id} tried` });
       try {
-        running.flows.want(next);
+        running.flows.want(before, tried);
         await pass(running);
-        state = next;
       } catch (caught) {
         if (!isRefusedFlowSet(caught)) throw caught;
         refused.push({ id, reason: caught.message });
         rules.delete(id);
+        tried.pop();
       }
     }
-    running.flows.want({ rules, isolated: wanted.isolated });
+    this.#accepted = { rules, isolated: wanted.isolated };
+    running.flows.want(this.#accepted);
     await pass(running);
     return refused;
   }

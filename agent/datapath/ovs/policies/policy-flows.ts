@@ -1,8 +1,9 @@
 import { ownerKey } from "../../../../shared/cni/owner-key.ts";
-import { formatCidr } from "../../../../shared/net/ip.ts";
+import type { Owner } from "../../../../shared/cni/types.ts";
+import { formatCidr, type Ip, sameIp } from "../../../../shared/net/ip.ts";
 import type { BlockPeer, Direction } from "../../../../shared/policy/mod.ts";
 import type { Flow } from "../../../protocols/openflow/mod.ts";
-import type { AddressSet, Isolation, NodePolicies, PodRule, RefusedRule } from "../../policies.ts";
+import type { AddressSet, Isolation, LoggedVerdicts, NodePolicies, PodRule, RefusedRule } from "../../policies.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import { Category } from "../pipeline/cookie.ts";
 import { familiesOf } from "../pipeline/families.ts";
@@ -57,6 +58,7 @@ export const nothing: NodePolicies = { rules: new Map(), isolated: new Map() };
 export class PolicyFlows {
   readonly #bounds: PolicyBounds;
   #context: PipelineContext;
+  readonly #reported: LoggedVerdicts;
   readonly #matches = new SharedMatches();
   readonly #numbers = new StableIds();
   readonly #rules = new Map<string, AppliedRule>();
@@ -73,9 +75,15 @@ export class PolicyFlows {
   readonly #untold = new Set<string>();
   #label: bigint;
 
-  /** @param firstLabel another one in each start of the agent */
-  constructor(context: PipelineContext, firstLabel: bigint, bounds: Partial<PolicyBounds> = {}) {
+  /** @param firstLabel another one in each start of the agent @param reported which packets are */
+  constructor(
+    context: PipelineContext,
+    firstLabel: bigint,
+    bounds: Partial<PolicyBounds> = {},
+    reported: LoggedVerdicts = "off",
+  ) {
     this.#context = context;
+    this.#reported = reported;
     this.#label = firstLabel;
     this.#bounds = { ...policyBounds, ...bounds };
   }
@@ -83,6 +91,18 @@ export class PolicyFlows {
   /** The rule of a conjunctive match. */
   ruleOf(number: number): PodRule | undefined {
     return this.#byNumber.get(number)?.rule;
+  }
+
+  /** Whether the switch can bound how many packets are reported. */
+  get isMetered(): boolean {
+    return this.#context.metered === true;
+  }
+
+  /** The isolated pod at a port, or with an address. */
+  podAt(at: { readonly ofport: number } | { readonly ip: Ip }): Owner | undefined {
+    for (const [{ owner }, { ofport, ips }] of this.isolated())
+      if ("ofport" in at ? ofport === at.ofport : ips.some((ip) => sameIp(ip, at.ip))) return owner;
+    return undefined;
   }
 
   /** Isolated pods that have an interface. */
@@ -113,13 +133,17 @@ export class PolicyFlows {
     this.#relabel(this.#matches.takeNarrowed());
   }
 
-  /** @returns the rules that the switch could not hold */
-  want({ rules, isolated }: NodePolicies): readonly RefusedRule[] {
+  /**
+   * @param tried rules whose flows are to be in the switch, and to match no packet: by ids that no other rule has
+   * @returns the rules that the switch could not hold
+   */
+  want({ rules, isolated }: NodePolicies, tried: readonly PodRule[] = []): readonly RefusedRule[] {
     const refused: RefusedRule[] = [];
-    for (const id of [...this.#rules.keys()]) if (!rules.has(id)) this.#remove(id);
-    for (const rule of rules.values()) {
+    const unmet = new Set(tried.map(({ id }) => id));
+    for (const id of [...this.#rules.keys()]) if (!rules.has(id) && !unmet.has(id)) this.#remove(id);
+    for (const rule of [...rules.values(), ...tried]) {
       if (this.#rules.get(rule.id)?.rule === rule) continue;
-      const reason = this.#apply(rule);
+      const reason = this.#apply(rule, unmet.has(rule.id));
       if (reason === undefined) continue;
       this.#remove(rule.id);
       refused.push({ id: rule.id, reason });
@@ -146,8 +170,8 @@ export class PolicyFlows {
     for (const key of changes.keys()) if (key.startsWith(policyPrefix)) this.#untold.add(key);
   }
 
-  /** @returns why the switch cannot hold it */
-  #apply(rule: PodRule): string | undefined {
+  /** @param isTried it has a clause that no packet meets @returns why the switch cannot hold it */
+  #apply(rule: PodRule, isTried: boolean): string | undefined {
     const { id, direction } = rule;
     const before = this.#rules.get(id);
     const slice = before?.slice ?? this.#sliceFor(direction);
@@ -160,7 +184,7 @@ export class PolicyFlows {
       rule,
       number,
       slice,
-      clauses: rule.ports === undefined ? 2 : 3,
+      clauses: (rule.ports === undefined ? 2 : 3) + (isTried ? 1 : 0),
       parts: new Set(parts.map(({ name }) => name)),
     };
     const kept = before?.clauses === applied.clauses ? before.parts : new Set();
@@ -257,7 +281,8 @@ export class PolicyFlows {
   }
 
   #setBase(): void {
-    this.#set(baseKey, { category: Category.policy, flows: policyFlows(this.#context) });
+    const reported = this.isMetered ? this.#reported : "off";
+    this.#set(baseKey, { category: Category.policy, flows: policyFlows(this.#context, reported) });
   }
 
   #set(key: string, flowSet: FlowSet | undefined): void {

@@ -3,7 +3,7 @@ import { createLogger } from "../../../../shared/log.ts";
 import { type Flow, flow, group, match, type OpenFlowMeter, output } from "../../../protocols/openflow/mod.ts";
 import { Category, cookieOf, learnedBit } from "../pipeline/cookie.ts";
 import { newConnectionMeter } from "../pipeline/mod.ts";
-import { driftLoop, driftOf, driftText, type SwitchContents } from "./drift.ts";
+import { driftIn, driftLoop, driftOf, driftText, type SwitchContents } from "./drift.ts";
 import { keyFlowSet } from "./flow-set.ts";
 import { FlowSets } from "./flow-sets.ts";
 
@@ -85,6 +85,21 @@ describe("a switch that somebody has changed", () => {
     ],
   ])("%s", (_what, changes, told) => {
     expect(text(changes)).toEqual(told);
+  });
+
+  test("is told of some tables, or of all but these and the rest of the switch", () => {
+    const drift = driftOf(sets, round, { flows: [numbered(4)], groups: [grouped(9)], meters: [] });
+    const found = driftIn({ tables: [one.table] }, drift);
+    const [missing, foreign] = [drift.missing.filter((flow) => flow.table === one.table), [numbered(4)]];
+    expect(found.missing).toEqual(missing);
+    expect(missing.length).toBeGreaterThan(0);
+    expect({ ...found, missing: [], foreign: [] }).toEqual({
+      ...{ missing: [], foreign: [], groups: [], foreignGroups: [], meters: [] },
+    });
+    const others = driftIn({ allBut: [one.table] }, drift);
+    expect([...found.missing, ...others.missing].length).toBe(drift.missing.length);
+    expect([...found.foreign, ...others.foreign]).toEqual(foreign);
+    expect([others.groups, others.foreignGroups]).toEqual([drift.groups, drift.foreignGroups]);
   });
 
   test("is repaired by what differs alone", () => {

@@ -58,11 +58,15 @@ export function driftOf(flowSets: FlowSets, round: number, { flows, groups, mete
   return { ...changed, meters: metersToRepair(meters) };
 }
 
-/** The differences of flows in these tables. */
-export const driftIn = (tables: readonly number[], { missing, foreign }: Drift): Drift => {
-  const isThere = ({ table }: Flow): boolean => tables.includes(table);
-  const none = { groups: [], foreignGroups: [], meters: [] };
-  return { missing: missing.filter(isThere), foreign: foreign.filter(isThere), ...none };
+/** Some tables, or all but these with what else is in a switch. */
+export type PartOfSwitch = { readonly tables: readonly number[] } | { readonly allBut: readonly number[] };
+
+/** The differences there. */
+export const driftIn = (part: PartOfSwitch, drift: Drift): Drift => {
+  const isThere = ({ table }: Flow): boolean =>
+    "tables" in part ? part.tables.includes(table) : !part.allBut.includes(table);
+  const rest = "tables" in part ? { groups: [], foreignGroups: [], meters: [] } : drift;
+  return { ...rest, missing: drift.missing.filter(isThere), foreign: drift.foreign.filter(isThere) };
 };
 
 /** For people. */

@@ -8,7 +8,7 @@ import {
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
 import { lastPodNumber } from "../database/pod-rows.ts";
-import { newConnectionMeter } from "../pipeline/mod.ts";
+import { newConnectionMeter, verdictMeter } from "../pipeline/mod.ts";
 
 /**
  * The meters that flows refer to. A bundle cannot contain meters, so they are installed separately before the flows.
@@ -32,19 +32,21 @@ export class Meters {
   async ensure(client: OpenFlowClient, flows: Iterable<Flow>): Promise<void> {
     const missing = new Set<number>();
     for (const { actions } of flows)
-      for (const action of actions)
-        if (action.t === "meter" && !this.#standing.has(action.meter)) missing.add(action.meter);
+      for (const { meter } of actions.filter((action) => action.t === "meter" || action.t === "controller"))
+        if (meter !== undefined && !this.#standing.has(meter)) missing.add(meter);
     if (missing.size === 0) return;
-    await client.run([...missing].map((id) => addMeter(newConnectionMeter(id))));
+    await client.run([...missing].map((id) => addMeter(meterOf(id))));
     for (const id of missing) this.#standing.add(id);
   }
 }
 
+const meterOf = (id: number): OpenFlowMeter => (id === verdictMeter.id ? verdictMeter : newConnectionMeter(id));
+
 /** The wanted meters in place of those that differ. */
 export const metersToRepair = (standing: readonly OpenFlowMeter[]): readonly OpenFlowMeter[] =>
-  standing.map(({ id }) => newConnectionMeter(id)).filter((own, i) => !Bun.deepEquals(own, standing[i]));
+  standing.map(({ id }) => meterOf(id)).filter((own, i) => !Bun.deepEquals(own, standing[i]));
 
-/** Whether a switch supports a meter for each pod's port: not on Windows, and not with kernels before 4.18. */
+/** Whether a switch supports a meter for each pod's port, and the one of verdicts: not on Windows, and not with kernels before 4.18. */
 export class MeterSupport {
   readonly #management: string;
   /** Of a switch that has answered. */
@@ -64,5 +66,5 @@ export class MeterSupport {
 /** @throws {OpenFlowError} */
 async function ask(management: string): Promise<boolean> {
   using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
-  return (await client.maxMeters()) >= lastPodNumber;
+  return (await client.maxMeters()) >= Math.max(lastPodNumber, verdictMeter.id);
 }

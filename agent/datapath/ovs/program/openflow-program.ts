@@ -15,7 +15,7 @@ import {
   programBounds,
   watchForeignChanges,
 } from "./connection.ts";
-import { type Drift, driftIn, driftText } from "./drift.ts";
+import { type Drift, driftIn, driftText, type PartOfSwitch } from "./drift.ts";
 import {
   type FlowSet,
   type FlowSetChanges,
@@ -172,16 +172,16 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
    * may still exist. It reads every flow and delays changes meanwhile, with ten thousand flows for a second on a busy
    * machine.
    * @param repair whether to repair the differences
-   * @param tables of which differences are told; absent: all
+   * @param part of which differences are told; absent: all
    * @throws {CniError} 11 where the connection ends meanwhile, 102 where the switch refuses the repair
    */
-  async compare(repair: boolean, tables?: readonly number[]): Promise<readonly string[]> {
+  async compare(repair: boolean, part?: PartOfSwitch): Promise<readonly string[]> {
     if (!this.#isFilled || !this.#isFinished || this.#isClosed) return [];
     const look = { repair, ...Promise.withResolvers<Drift>() };
     this.#looking.push(look);
     this.#wake.resolve();
     const drift = await look.promise;
-    return driftText(tables === undefined ? drift : driftIn(tables, drift));
+    return driftText(part === undefined ? drift : driftIn(part, drift));
   }
 
   /** The flows stay. What waits fails. */

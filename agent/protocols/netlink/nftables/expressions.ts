@@ -17,6 +17,7 @@ import {
   Reject,
   Verdict,
 } from "./numbers.ts";
+import { reportedBytes } from "./reports.ts";
 
 /**
  * One step of a rule: it loads something of the packet, or compares it, or ends the rule with a verdict. A packet
@@ -260,6 +261,31 @@ export const jumpTo = (chain: string): Expression => verdict(Verdict.jump, chain
 
 /** Continues in another chain and does not return. */
 export const goTo = (chain: string): Expression => verdict(Verdict.goto, chain);
+
+const u64Net = (value: number): Uint8Array => {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(value));
+  return bytes;
+};
+
+/**
+ * Reports the packet to a group (`followReports`), and goes on with it. The rule ends here for those beyond the rate.
+ * @param prefix comes with each packet, of 127 bytes at most
+ */
+export const reportTo = (
+  group: number,
+  prefix: string,
+  { perSecond, burst }: { readonly perSecond: number; readonly burst: number },
+): readonly Expression[] => [
+  expression("limit", (writer) => {
+    writer.attrBytes(Nfta.LIMIT_RATE, u64Net(perSecond)).attrBytes(Nfta.LIMIT_UNIT, u64Net(1));
+    writer.attrU32Net(Nfta.LIMIT_BURST, burst);
+  }),
+  expression("log", (writer) => {
+    writer.attrBytes(Nfta.LOG_GROUP, Uint8Array.of(group >> 8, group & 0xff)).attrText(Nfta.LOG_PREFIX, prefix);
+    writer.attrU32Net(Nfta.LOG_SNAPLEN, reportedBytes);
+  }),
+];
 
 /** Drops the packet and sends ICMP host unreachable. */
 export const rejectAsAbsent: Expression = expression("reject", (writer) => {

@@ -115,6 +115,12 @@ export const Nfta = {
   FIB_DREG: 1,
   FIB_RESULT: 2,
   FIB_FLAGS: 3,
+  LIMIT_RATE: 1,
+  LIMIT_UNIT: 2,
+  LIMIT_BURST: 3,
+  LOG_GROUP: 1,
+  LOG_PREFIX: 2,
+  LOG_SNAPLEN: 3,
   REJECT_TYPE: 1,
   REJECT_ICMP_CODE: 2,
 } as const;

@@ -1,6 +1,6 @@
-import { type Cidr, type Family, firstOf, lastOf } from "../../../../shared/net/ip.ts";
-import type { BlockPeer } from "../../../../shared/policy/mod.ts";
-import type { RulePorts } from "../../policies.ts";
+import { bitsOf, type Cidr, type Family, firstOf, ipOf, lastOf } from "../../shared/net/ip.ts";
+import type { BlockPeer } from "../../shared/policy/mod.ts";
+import type { RulePorts } from "./policies.ts";
 
 /** Both ends included. */
 export interface Range {
@@ -41,6 +41,18 @@ export function addressesIn(blocks: readonly BlockPeer[], family: Family): reado
       without(rangeOf(cidr), apart(except.filter(({ ip }) => ip.family === family).map(rangeOf))),
     ),
   );
+}
+
+/** The same addresses in as few blocks as possible. */
+export function blocksIn({ first, last }: Range, family: Family): readonly Cidr[] {
+  const blocks: Cidr[] = [];
+  for (let at = first; at <= last; ) {
+    let bits = 0;
+    while (bits < bitsOf(family) && (at >> BigInt(bits)) % 2n === 0n && at + (2n << BigInt(bits)) - 1n <= last) bits++;
+    blocks.push({ ip: ipOf(family, at), prefix: bitsOf(family) - bits });
+    at += 1n << BigInt(bits);
+  }
+  return blocks;
 }
 
 /** Of IPv4's `protocol` and IPv6's `next header`. */

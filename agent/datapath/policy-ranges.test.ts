@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { formatIp, ipOf, parseCidr } from "../../../../shared/net/ip.ts";
-import type { BlockPeer } from "../../../../shared/policy/mod.ts";
-import { addressesIn, apart, portsIn } from "./ranges.ts";
+import { formatCidr, formatIp, ipOf, parseCidr } from "../../shared/net/ip.ts";
+import type { BlockPeer } from "../../shared/policy/mod.ts";
+import { addressesIn, apart, blocksIn, portsIn } from "./policy-ranges.ts";
 
 function block(cidr: string, ...except: string[]): BlockPeer {
   const [own, ...holes] = [cidr, ...except].map(parseCidr);
@@ -43,6 +43,25 @@ describe("addresses in blocks", () => {
     ]);
     expect(texts(6, block("::/0"))).toEqual(["::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"]);
   });
+});
+
+test.each([
+  ["10.0.0.0/30", ["10.0.0.0/30"]],
+  ["10.0.0.1/32", ["10.0.0.1/32"]],
+  ["0.0.0.0/0", ["0.0.0.0/0"]],
+  ["255.255.255.255/32", ["255.255.255.255/32"]],
+])("%s is one block again", (cidr, expected) => {
+  const [range] = addressesIn([block(cidr)], 4);
+  expect(range && blocksIn(range, 4).map(formatCidr)).toEqual(expected);
+});
+
+test("a block without one of its addresses is as many blocks as it has bits", () => {
+  const left = addressesIn([block("10.0.0.0/29", "10.0.0.2/32")], 4).flatMap((range) => blocksIn(range, 4));
+  expect(left.map(formatCidr)).toEqual(["10.0.0.0/31", "10.0.0.3/32", "10.0.0.4/30"]);
+  const all = addressesIn([block("0.0.0.0/0", "10.0.0.2/32")], 4).flatMap((range) => blocksIn(range, 4));
+  expect(all).toHaveLength(32);
+  const six = addressesIn([block("::/0", "fd00::/128")], 6).flatMap((range) => blocksIn(range, 6));
+  expect(six).toHaveLength(128);
 });
 
 test("ranges of any order and overlap are the same numbers, apart", () => {

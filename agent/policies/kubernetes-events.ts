@@ -1,0 +1,104 @@
+import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
+import { type ApiClient, ApiError } from "../../shared/kubernetes/mod.ts";
+import type { Logger } from "../../shared/log.ts";
+
+/** What `kubectl describe` shows of a pod or a policy. */
+export interface Happening {
+  readonly kind: "Pod" | "NetworkPolicy";
+  readonly of: { readonly namespace: string; readonly name: string; readonly uid: string };
+  /** One word, for programs. */
+  readonly reason: "StartedIsolated" | "NotEnforced";
+  readonly message: string;
+}
+
+export interface KubernetesEventsOptions {
+  readonly node: string;
+  /** To the API server; a client for this to close. */
+  connect(): ApiClient;
+  readonly logger: Logger;
+}
+
+/** That wait while the API server is away; more are only logged, as all are. */
+const maxWaiting = 100;
+/** That are remembered as told: an API server keeps events for an hour. */
+const maxTold = 10_000;
+/** Of an object's name in an event's, which has 253 at the most. */
+const maxNameChars = 200;
+/** Longer ones are refused. */
+const maxMessageChars = 1024;
+
+const apiVersions = { Pod: "v1", NetworkPolicy: "networking.k8s.io/v1" } as const;
+
+/**
+ * Tells Kubernetes what happens to pods and policies, as Events. The same is told once, also by many nodes: an event's
+ * name says what it tells, so that the API server refuses the second.
+ */
+export class KubernetesEvents implements AsyncDisposable {
+  readonly #options: KubernetesEventsOptions;
+  readonly #loop: ReconcileLoop;
+  readonly #waiting = new Map<string, { readonly happening: Happening; readonly at: string }>();
+  readonly #told = new Set<string>();
+
+  constructor(options: KubernetesEventsOptions) {
+    this.#options = options;
+    const { logger } = options;
+    this.#loop = new ReconcileLoop({
+      ...{ what: "what Kubernetes is told of network policies", logger, isDamped: true },
+      reconcile: async () => {
+        await this.#send();
+        return undefined;
+      },
+    });
+  }
+
+  tell(happening: Happening): void {
+    const name = nameOf(happening);
+    if (this.#told.has(name) || this.#waiting.has(name) || this.#waiting.size >= maxWaiting) return;
+    this.#waiting.set(name, { happening, at: `${new Date().toISOString().slice(0, 19)}Z` });
+    this.#loop.trigger();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#loop[Symbol.asyncDispose]();
+  }
+
+  /** @throws {ApiError} */
+  async #send(): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    await using client = this.#options.connect();
+    for (const [name, { happening, at }] of this.#waiting) {
+      const { namespace } = happening.of;
+      const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+      try {
+        await client.create(
+          { path, action: `tell of ${happening.kind} "${namespace}/${happening.of.name}"` },
+          {
+            ...eventOf(happening, this.#options.node, at),
+            metadata: { name, namespace },
+          },
+        );
+      } catch (caught) {
+        // Another node has told it (409), or the namespace is gone or going (404, 403).
+        if (!(caught instanceof ApiError && [403, 404, 409].includes(caught.status ?? 0))) throw caught;
+      }
+      this.#waiting.delete(name);
+      if (this.#told.size >= maxTold) this.#told.clear();
+      this.#told.add(name);
+    }
+  }
+}
+
+function nameOf({ kind, of, reason, message }: Happening): string {
+  const digest = new Bun.CryptoHasher("sha256").update([kind, of.uid, reason, message].join("\n")).digest("hex");
+  return `${of.name.slice(0, maxNameChars)}.${digest.slice(0, 16)}`;
+}
+
+const eventOf = ({ kind, of, reason, message }: Happening, node: string, at: string): object => ({
+  apiVersion: "v1",
+  kind: "Event",
+  involvedObject: { apiVersion: apiVersions[kind], kind, ...of },
+  ...{ type: "Warning", reason, message: message.slice(0, maxMessageChars) },
+  source: { component: "pipette-agent", host: node },
+  ...{ firstTimestamp: at, lastTimestamp: at, count: 1 },
+  ...{ reportingComponent: "pipette.io/agent", reportingInstance: node },
+});
