@@ -33,7 +33,12 @@ function set(retryMs = 10) {
   const [source, proxy, lines] = [new Source(), new ServiceProxyInMemory(), [] as string[]];
   const logger = createLogger("warn", (line) => void lines.push(line));
   const times = { sourceMs: 200, applyMs: 200, retry: { firstMs: retryMs, longestMs: retryMs } };
-  return { source, proxy, lines, services: new NodeServices({ source, proxy, logger, times }) };
+  return {
+    source,
+    proxy,
+    lines,
+    services: new NodeServices({ source, proxy, answersHealthChecks: false, logger, times }),
+  };
 }
 
 const keysIn = (state: State): readonly string[] => [...state.keys()];
