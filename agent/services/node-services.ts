@@ -109,7 +109,7 @@ export class NodeServices implements AsyncDisposable {
       ),
       ...some(problems, (problem) => problem),
       ...some(this.#healthChecks?.problems ?? [], (problem) => problem),
-      ...(this.#applied === undefined ? [] : some(await this.differences(), (difference) => difference)),
+      ...(this.#applied === undefined ? [] : await this.#compared()),
     ];
   }
 
@@ -126,6 +126,15 @@ export class NodeServices implements AsyncDisposable {
     await this.#loop[Symbol.asyncDispose]();
     await this.#healthChecks?.[Symbol.asyncDispose]();
     await this.#options.source[Symbol.asyncDispose]();
+  }
+
+  /** A data path that is away fails no status. */
+  async #compared(): Promise<readonly string[]> {
+    try {
+      return some(await this.differences(), (difference) => difference);
+    } catch (caught) {
+      return [`What is in force of the services is not known: ${reasonOf(caught)}`];
+    }
   }
 
   #changed(): void {
