@@ -81,6 +81,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/policy/policy-commands.ts")).policyCommands,
     },
     {
+      name: "services",
+      summary: "the services that this node balances, and who answers for them",
+      load: async () => (await import("./agent/commands/services/services-commands.ts")).servicesCommands,
+    },
+    {
       name: "install",
       summary: "put Pipette on this node, or upgrade it",
       load: async () => (await import("./agent/commands/install/mod.ts")).installCommand,

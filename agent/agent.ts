@@ -29,6 +29,7 @@ import {
   StartingContext,
   takeNetworksOver,
 } from "./reconcile/mod.ts";
+import { balancingRpcs } from "./server/balancing-service.ts";
 import { cniRpcs } from "./server/cni-service.ts";
 import { agentForwarding } from "./server/forwarding.ts";
 import { agentIpamRpcs } from "./server/ipam-service.ts";
@@ -218,6 +219,7 @@ export class Agent {
       cniRpcs(this.#context, gate),
       nodeRpcs(this.#context, this.#janitor, gate, info),
       policyRpcs(() => this.#policies),
+      balancingRpcs(() => this.#services),
       repairRpcs(this.#context, gate, () => this.#runtimeFile.write(this.#context.config)),
       registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
       agentIpamRpcs(this.#context, this.#janitor, gate),

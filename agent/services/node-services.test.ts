@@ -33,7 +33,12 @@ function set(retryMs = 10) {
   const [source, proxy, lines] = [new Source(), new ServiceProxyInMemory(), [] as string[]];
   const logger = createLogger("warn", (line) => void lines.push(line));
   const times = { sourceMs: 200, applyMs: 200, retry: { firstMs: retryMs, longestMs: retryMs } };
-  return { source, proxy, lines, services: new NodeServices({ source, proxy, logger, times }) };
+  return {
+    source,
+    proxy,
+    lines,
+    services: new NodeServices({ source, proxy, answersHealthChecks: false, logger, times }),
+  };
 }
 
 const keysIn = (state: State): readonly string[] => [...state.keys()];
@@ -126,6 +131,11 @@ test("a data path that is away is asked again, and its fault is told", async () 
   proxy.away = undefined;
   await eventually(() => proxy.applied.length === 1, "the state in force");
   expect(lines.map((line) => JSON.parse(line).error)).toEqual(["the switch is away"]);
+  await eventually(() => services.summary === "services: 1 ports in force", "the end of the change");
+  proxy.away = "the switch is away again";
+  expect(await services.degraded()).toEqual([
+    "What is in force of the services is not known: the switch is away again",
+  ]);
 });
 
 test("its end ends a change that is under way, and the source", async () => {

@@ -2,12 +2,17 @@ import type { BackoffTimes } from "../../shared/async/backoff.ts";
 import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
 import { withTimeout } from "../../shared/async/with-timeout.ts";
 import type { Logger } from "../../shared/log.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { RefusedService, ServicePort, ServiceProxy } from "../datapath/services.ts";
+import type { HealthCheck } from "./decide.ts";
+import { HealthChecks } from "./health-checks.ts";
 import type { ServiceSource } from "./service-source.ts";
 
 export interface NodeServicesOptions {
   readonly source: ServiceSource;
   readonly proxy: ServiceProxy;
+  /** Whether load balancers' questions at ports of the node are answered. */
+  readonly answersHealthChecks: boolean;
   readonly logger: Logger;
   /** Absent: the usual ones. */
   readonly times?: ServiceTimes;
@@ -22,6 +27,7 @@ export interface ServiceTimes {
 }
 
 const usualTimes: ServiceTimes = { sourceMs: 2_000, applyMs: 30_000, retry: { firstMs: 1_000, longestMs: 60_000 } };
+const none: ReadonlyMap<string, HealthCheck> = new Map();
 /** Sentences of one kind that people are told. */
 const maxSentences = 20;
 
@@ -36,19 +42,25 @@ export class NodeServices implements AsyncDisposable {
   readonly #heard = Promise.withResolvers<void>();
   readonly #loop: ReconcileLoop;
   readonly #ended = new AbortController();
+  readonly #healthChecks: HealthChecks | undefined;
   #subscription: Disposable | undefined;
   /** Of the change that is under way. */
   #working: AbortController | undefined;
   #applied: ReadonlyMap<string, ServicePort> | undefined;
+  /** Why nothing can be changed, since the last attempt. */
+  #away: string | undefined;
   #refused: ReadonlyMap<string, RefusedService> = new Map();
 
   constructor(options: NodeServicesOptions) {
     this.#options = options;
     this.#times = options.times ?? usualTimes;
+    const { answersHealthChecks, logger } = options;
+    if (answersHealthChecks)
+      this.#healthChecks = new HealthChecks({ isHealthy: () => this.#away === undefined, logger });
     this.#loop = new ReconcileLoop({
       what: "the set of services in force",
       reconcile: () => this.#apply(),
-      logger: options.logger,
+      logger,
       retry: this.#times.retry,
     });
   }
@@ -88,13 +100,16 @@ export class NodeServices implements AsyncDisposable {
   /** What people are to know, in sentences. It compares all with what is in force. */
   async degraded(): Promise<readonly string[]> {
     const { fault } = this.#options.source;
+    const { problems = [] } = this.#options.source;
     return [
       ...(fault === undefined ? [] : [`The services are not followed, and those in force stay: ${fault}`]),
       ...some(
         [...this.#refused.values()],
         ({ key, reason }) => `Service "${key}" is not in force as it is to be: ${reason}`,
       ),
-      ...(this.#applied === undefined ? [] : some(await this.differences(), (difference) => difference)),
+      ...some(problems, (problem) => problem),
+      ...some(this.#healthChecks?.problems ?? [], (problem) => problem),
+      ...(this.#applied === undefined ? [] : await this.#compared()),
     ];
   }
 
@@ -109,7 +124,17 @@ export class NodeServices implements AsyncDisposable {
     this.#subscription?.[Symbol.dispose]();
     this.#working?.abort();
     await this.#loop[Symbol.asyncDispose]();
+    await this.#healthChecks?.[Symbol.asyncDispose]();
     await this.#options.source[Symbol.asyncDispose]();
+  }
+
+  /** A data path that is away fails no status. */
+  async #compared(): Promise<readonly string[]> {
+    try {
+      return some(await this.differences(), (difference) => difference);
+    } catch (caught) {
+      return [`What is in force of the services is not known: ${reasonOf(caught)}`];
+    }
   }
 
   #changed(): void {
@@ -126,13 +151,22 @@ export class NodeServices implements AsyncDisposable {
     if (wanted === undefined) return undefined;
     const working = new AbortController();
     this.#working = working;
-    const refused = await proxy.apply(wanted, working.signal).finally(() => {
+    let refused: readonly RefusedService[];
+    try {
+      refused = await proxy.apply(wanted, working.signal);
+      this.#away = undefined;
+    } catch (caught) {
+      this.#away = reasonOf(caught);
+      throw caught;
+    } finally {
       this.#working = undefined;
-    });
+    }
     this.#refused = new Map(refused.map((each) => [each.key, each]));
     // A newer state is next.
     if (working.signal.aborted) return undefined;
     this.#applied = wanted;
+    // Only what is in force may be asked for.
+    this.#healthChecks?.serve(source.healthChecks ?? none);
     const [first] = refused;
     if (first === undefined) return undefined;
     return `${refused.length} service ports are refused, the first of them "${first.key}": ${first.reason}`;

@@ -1,29 +1,29 @@
-import { CniCode, CniError } from "../../shared/errors.ts";
+import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig, ServicesConfig } from "../config/agent-config.ts";
+import { nameOf } from "../config/nodes-config.ts";
 import type { ServiceProxy } from "../datapath/services.ts";
+import { ClusterServices } from "./cluster-services.ts";
 import { NodeServices } from "./node-services.ts";
 import { followServiceFile } from "./service-file.ts";
 import type { ServiceSource } from "./service-source.ts";
+
+type WithServices = AgentConfig & { readonly services: ServicesConfig };
 
 /**
  * The services that the configuration names, for this data path; nothing is in force before they begin.
  * @throws {CniError} 7
  */
-export function openServices(
-  config: AgentConfig & { readonly services: ServicesConfig },
-  proxy: ServiceProxy,
-  logger: Logger,
-): NodeServices {
-  return new NodeServices({ source: openSource(config, logger), proxy, logger });
+export function openServices(config: WithServices, proxy: ServiceProxy, logger: Logger): NodeServices {
+  // Where kube-proxy has what comes from outside, it answers for it, too.
+  const answersHealthChecks = config.services.proxyAll;
+  return new NodeServices({ source: openSource(config, logger), proxy, answersHealthChecks, logger });
 }
 
-function openSource(
-  { services, networks }: AgentConfig & { readonly services: ServicesConfig },
-  logger: Logger,
-): ServiceSource {
+function openSource({ services, networks, nodes }: WithServices, logger: Logger): ServiceSource {
   const { file } = services;
-  if (file === undefined)
-    throw new CniError(CniCode.invalidConfig, 'Cannot follow services: "services.from" is "cluster", wanted "file"');
-  return followServiceFile({ path: file, podSubnets: networks.flatMap(({ subnets }) => subnets), logger });
+  if (file !== undefined)
+    return followServiceFile({ path: file, podSubnets: networks.flatMap(({ subnets }) => subnets), logger });
+  const client = new ApiClient(serviceAccountAccess(services, process.env, "services.server"), { env: process.env });
+  return new ClusterServices({ client, node: nodes?.name ?? nameOf({}), logger });
 }

@@ -1,4 +1,5 @@
 import type { ServicePort } from "../datapath/services.ts";
+import type { HealthCheck } from "./decide.ts";
 
 /** Where the services of this node come from. Disposing of it ends it. */
 export interface ServiceSource extends AsyncDisposable {
@@ -11,4 +12,8 @@ export interface ServiceSource extends AsyncDisposable {
   subscribe(changed: () => void): Disposable;
   /** Why `current` is not, or may not be, what there is to be now. */
   readonly fault: string | undefined;
+  /** By `namespace/name`, a map that is never changed: what load balancers ask at ports of the node. Absent: nothing. */
+  readonly healthChecks?: ReadonlyMap<string, HealthCheck>;
+  /** What of it is not understood, in sentences; absent: such a source is refused as a whole. */
+  readonly problems?: readonly string[];
 }

@@ -126,3 +126,38 @@ export type ListPoliciesResponse = MessageOf<typeof ListPoliciesResponse>;
 export const policyService = {
   list: unary("/pipette.v1.Policies/List", ListPoliciesRequest, ListPoliciesResponse),
 } as const;
+
+export const ListServicesRequest = message({});
+export type ListServicesRequest = MessageOf<typeof ListServicesRequest>;
+
+export const BalancedEndpoint = message({
+  address: text(1),
+  local: flag(2),
+  internal: flag(3),
+  external: flag(4),
+  cluster: flag(5),
+});
+export type BalancedEndpoint = MessageOf<typeof BalancedEndpoint>;
+
+export const BalancedService = message({
+  key: text(1),
+  protocol: text(2),
+  clusterIp: text(3),
+  port: int32(4),
+  nodePort: int32(5),
+  externalIps: texts(6),
+  ingressIps: texts(7),
+  restricted: flag(8),
+  sourceRanges: texts(9),
+  affinitySeconds: int32(10),
+  keepsClient: flag(11),
+  healthCheckNodePort: int32(12),
+  endpoints: repeated(13, BalancedEndpoint),
+  refused: text(14),
+});
+export type BalancedService = MessageOf<typeof BalancedService>;
+
+/** The services that a node balances, for people (`pipette.proto`). */
+export const balancingService = {
+  list: streaming("/pipette.v1.Services/List", ListServicesRequest, BalancedService),
+} as const;

@@ -41,6 +41,9 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.ListInterfacesResponse": pipette.ListInterfacesResponse,
   "pipette.v1.ListPoliciesRequest": daemon.ListPoliciesRequest,
   "pipette.v1.ListPoliciesResponse": daemon.ListPoliciesResponse,
+  "pipette.v1.ListServicesRequest": daemon.ListServicesRequest,
+  "pipette.v1.BalancedEndpoint": daemon.BalancedEndpoint,
+  "pipette.v1.BalancedService": daemon.BalancedService,
   "pipette.v1.PolicyRule": daemon.PolicyRule,
   "pipette.v1.IsolatedPod": daemon.IsolatedPod,
   "pipette.v1.MendRequest": pipette.MendRequest,
@@ -172,6 +175,7 @@ const services = {
   "pipette.v1.Ipam": daemon.ipamService,
   "pipette.v1.Registry": daemon.registryService,
   "pipette.v1.Policies": daemon.policyService,
+  "pipette.v1.Services": daemon.balancingService,
   "grpc.health.v1.Health": daemon.healthService,
 };
 

@@ -31,7 +31,8 @@ export class ServiceProxyInMemory implements ServiceProxy {
     return [...wanted.keys()].filter((key) => this.cannot.has(key)).map((key) => ({ key, reason: "a test says so" }));
   }
 
-  differences(): Promise<readonly string[]> {
-    return Promise.resolve(this.away === undefined ? [] : [this.away]);
+  async differences(): Promise<readonly string[]> {
+    if (this.away !== undefined) throw new CniError(CniCode.tryAgainLater, this.away);
+    return [];
   }
 }

@@ -20,6 +20,8 @@ export interface ApiServerOptions {
   readonly flags?: Readonly<Record<string, string | number | boolean>>;
   /** A controller manager that gives Nodes pod CIDRs out of these, a /24 and a /64 each. */
   readonly podCidrs?: string;
+  /** More of its controllers. */
+  readonly controllers?: readonly string[];
 }
 
 /** A real API server of Kubernetes with an etcd of its own, and little else of a cluster. It ends with this process. */
@@ -178,7 +180,7 @@ export class ApiServer implements AsyncDisposable {
   #startControllers(podCidrs: string): void {
     this.#controllers = this.#spawn("kube-controller-manager", {
       kubeconfig: this.#at("kubeconfig"),
-      controllers: "node-ipam-controller",
+      controllers: ["node-ipam-controller", ...(this.#options.controllers ?? [])].join(","),
       "allocate-node-cidrs": true,
       "cluster-cidr": podCidrs,
       "leader-elect": false,

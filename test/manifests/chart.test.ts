@@ -139,6 +139,12 @@ describeWith("the chart", ["linux", "helm"], () => {
     expect(object(objects, "DaemonSet", "pipette-agent")["spec"].template.spec).toMatchObject({
       automountServiceAccountToken: false,
     });
+    const asking = async (services: object): Promise<boolean> => {
+      const nodes = { registry: { type: "static", file: "/etc/pipette/nodes.yaml" } };
+      const found = await objectsOf(`linux.config=${JSON.stringify({ nodes, services })}`, "windows.enabled=false");
+      return found.some(({ kind }) => kind === "ClusterRole");
+    };
+    expect([await asking({}), await asking({ from: "file", file: "/s" })]).toEqual([true, false]);
     const kinds = (await objectsOf("rbac.admissionPolicy=false")).map(({ kind }) => kind);
     expect(kinds).toContain("ClusterRole");
     expect(kinds.some((kind) => kind.startsWith("Validating"))).toBe(false);

@@ -54,6 +54,7 @@ describeWith("bash", ["bash"], () => {
         "nodes",
         "tenants",
         "policy",
+        "services",
         "install",
         "uninstall",
         "completion",

@@ -43,7 +43,8 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- define "pipette.asksApiServer" -}}
 {{- $nodes := .nodes | default dict -}}
 {{- $registry := $nodes.registry | default dict -}}
-{{- eq (default "" $registry.type) "kubernetes" -}}
+{{- $services := hasKey . "services" | ternary (default dict .services) (dict "from" "file") -}}
+{{- or (eq (default "" $registry.type) "kubernetes") (ne (default "cluster" $services.from) "file") -}}
 {{- end }}
 
 {{/* "true" where any agent does. */}}
