@@ -12,8 +12,9 @@ const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
 // With etcd, programs of Kubernetes or container runtimes, which mostly wait for one another: one file at a time, beside
 // those.
 const peers = ["test/{clients,kubernetes,registry}/**/*.test.ts"];
-// Whole clusters take some twelve minutes more: only "npm run test:kubernetes" runs them.
-const clusters = ["bridge", "open-vswitch", "first-cluster", "openvswitch-pods", "policies"].map(
+// Whole clusters take some twelve minutes more, and Antrea's controller has to be built: only "npm run test:kubernetes"
+// runs them.
+const clusters = ["antrea-controller", "bridge", "open-vswitch", "first-cluster", "openvswitch-pods", "policies"].map(
   (name) => `test/kubernetes/${name}.test.ts`,
 );
 

@@ -114,8 +114,8 @@ export class ControllerWatch implements AsyncDisposable {
     try {
       await this.#watchAll(client, ["controlplane.pipette.io/v1/nodepolicies"]);
     } catch (caught) {
-      // Only our own controllers have that.
-      if (!(caught instanceof ApiError && caught.status === 404)) throw caught;
+      // Only our own controllers have that; Antrea's say so to those alone who might ask for it (403).
+      if (!(caught instanceof ApiError && (caught.status === 404 || caught.status === 403))) throw caught;
       const kinds = ["networkpolicies", "appliedtogroups", "addressgroups"];
       await this.#watchAll(
         client,

@@ -188,18 +188,22 @@ describe("an ADD", () => {
     expect(enforcement.enforced.length - before).toBeLessThan(5);
   });
 
-  test("of a pod that Antrea's controller does not tell of waits a moment", async () => {
-    controller.isAntreas = true;
-    controller.state = state;
-    const policies = await start();
-    await eventually(() => logged("has told all"), "the full set");
-    expect(controller.asked.filter((path) => path.includes("antrea"))).toHaveLength(3);
-    expect(controller.asked[1]).toContain("fieldSelector=nodeName%3Dn1&watch=true");
-    await policies.admit(owner("a"), pod("a"));
-    expect(opens("a", 80)).toBe(false);
-    await policies.settle(owner("a"));
-    expect([opens("a", 80), opens("a", 81)]).toEqual([true, false]);
-  });
+  test.each([404, 403])(
+    "of a pod that Antrea's controller, which answers %i to our own watch, does not tell of waits a moment",
+    async (status) => {
+      controller.isAntreas = true;
+      controller.elsewhere = status;
+      controller.state = state;
+      const policies = await start();
+      await eventually(() => logged("has told all"), "the full set");
+      expect(controller.asked.filter((path) => path.includes("antrea"))).toHaveLength(3);
+      expect(controller.asked[1]).toContain("fieldSelector=nodeName%3Dn1&watch=true");
+      await policies.admit(owner("a"), pod("a"));
+      expect(opens("a", 80)).toBe(false);
+      await policies.settle(owner("a"));
+      expect([opens("a", 80), opens("a", 81)]).toEqual([true, false]);
+    },
+  );
 });
 
 describe("a controller", () => {

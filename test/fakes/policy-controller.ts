@@ -28,6 +28,8 @@ export class PolicyControllerDouble implements AsyncDisposable {
   annotations: Readonly<Record<string, string>> = {};
   /** A controller of Antrea's has three watches without order, and does not tell of computed pods. */
   isAntreas = false;
+  /** What such a controller says of anything else: 403 to those who may not ask for it. */
+  elsewhere = 404;
   /** Answers every request, as long as it is there. */
   refusal: number | undefined;
   /** Ends the initial set where it is `false`: nothing comes afterwards. */
@@ -110,7 +112,8 @@ export class PolicyControllerDouble implements AsyncDisposable {
       return;
     }
     const kind = pathname.startsWith(antreaPath) ? antreaKinds[pathname.slice(antreaPath.length)] : undefined;
-    const status = this.refusal ?? ((this.isAntreas ? kind !== undefined : pathname === streamPath) ? 200 : 404);
+    const status =
+      this.refusal ?? ((this.isAntreas ? kind !== undefined : pathname === streamPath) ? 200 : this.elsewhere);
     response.writeHead(status, { "content-type": "application/vnd.kubernetes.protobuf;stream=watch" });
     if (status !== 200) {
       response.end();

@@ -2,7 +2,7 @@ import { accessSync, constants } from "node:fs";
 import { describe, test } from "vitest";
 import { findHelm } from "../../build/helm.ts";
 import { isWindows } from "../../shared/os/platform.ts";
-import { whyNoKubernetes } from "../kubernetes/assets.ts";
+import { whyNoAntrea, whyNoKubernetes } from "../kubernetes/assets.ts";
 import { whyNoSchemas } from "../manifests/schemas.ts";
 import { whyNoEarlierRelease } from "../upgrade/earlier-release.ts";
 
@@ -46,6 +46,7 @@ const needs = {
   kubectl: () => whyNoKubernetes("kubectl"),
   // Built together, with all that a cluster needs.
   kubelet: () => whyNoKubernetes("kubelet"),
+  "antrea-controller": whyNoAntrea,
   // The nodes of the tests see control groups of their own, as the first version has them.
   "cgroup-v1": () =>
     missingFile("/sys/fs/cgroup/memory", "none: a kernel that is started with control groups of version 1"),
