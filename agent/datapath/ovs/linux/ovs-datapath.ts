@@ -18,14 +18,16 @@ import { type Attachment, PodPairs } from "../../linux/pod-pairs.ts";
 import { transportMtu } from "../../linux/transport.ts";
 import { watchNode } from "../../linux/watch-node.ts";
 import { wire } from "../../linux/wiring.ts";
-import type { OvsDataPathOptions } from "../options.ts";
+import { type OvsDataPathOptions, servicesOf } from "../options.ts";
 import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
 import { OvsNode } from "../ovs-node.ts";
 import { OvsPolicies } from "../policies/ovs-policies.ts";
+import type { OvsServices } from "../services/ovs-services.ts";
 import { comparePort, switchPort } from "./host-port.ts";
 import { KernelIsolation } from "./kernel-isolation.ts";
 import { LinuxHost } from "./linux-host.ts";
 import { Masquerade } from "./masquerade.ts";
+import { ServiceSets } from "./service-sets.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -51,6 +53,7 @@ class OvsDataPath implements DataPath {
   readonly #node: OvsNode;
   readonly #masquerade: Masquerade;
   readonly policies: OvsPolicies;
+  readonly services?: OvsServices;
   /** Where the switch is in user space. */
   readonly #isolation: KernelIsolation | undefined;
   /** Connects pods both in the switch and in the kernel's rules. */
@@ -74,13 +77,15 @@ class OvsDataPath implements DataPath {
     const { socket } = this.#pairs.tools;
     const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
     this.#network = { name: network, subnets: podSubnets, mtu };
-    if (options.services !== undefined) this.#resources.use(options.services);
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
     this.#isolation = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
-    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation);
+    const serviceSets = options.services?.proxyAll === true ? new ServiceSets(filters, gateway) : undefined;
+    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation, serviceSets);
     this.policies = new OvsPolicies(options.management);
-    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host, policies: this.policies }));
-    this.#masquerade = this.#resources.use(new Masquerade(options, filters));
+    const services = servicesOf(options);
+    if (services !== undefined) this.services = services;
+    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host, policies: this.policies, services }));
+    this.#masquerade = this.#resources.use(new Masquerade(options, filters, serviceSets));
   }
 
   async start(): Promise<void> {

@@ -7,7 +7,7 @@ import {
   type OpenFlowRequest,
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
-import { nextRound } from "../pipeline/cookie.ts";
+import { type Category, nextRound } from "../pipeline/cookie.ts";
 import {
   isForeignChange,
   keepConnected,
@@ -76,6 +76,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly #running: Promise<void>;
   readonly #waiting = new PendingChanges();
   #finishing: PendingCall | undefined;
+  /** Of the round that is to be finished, what stays. */
+  #spared: Category | undefined;
   /** Calls that wait for a comparison with the switch. */
   #looking: Look[] = [];
   /** The flows of earlier rounds are gone, so any other flow is foreign from now on. */
@@ -143,11 +145,13 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   /**
    * To be called once all flow sets of this start are set: deletes flows of earlier rounds and unused groups. If it
    * fails it is done as soon as the switch can be reached.
+   * @param spared a category that is not complete yet: its flows stay until it is called once more without
    * @throws {CniError} 11
    */
-  async finishRound(): Promise<void> {
+  async finishRound(spared?: Category): Promise<void> {
     const action = "take the flows of earlier rounds out of the switch";
     this.#requireOpen(action);
+    this.#spared = spared;
     // A call that timed out is still pending; this call may still get its result.
     if (this.#finishing?.isOver !== false) {
       this.#finishing = new PendingCall(action, this.#bounds.finishMs, () => this.#problem);
@@ -310,9 +314,13 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   async #finish(client: OpenFlowClient): Promise<void> {
     if (this.#finishing === undefined) return;
-    await this.#state.finish(client);
-    this.#isFinished = true;
-    this.#finishing.end();
+    const finishing = this.#finishing;
+    const spared = this.#spared;
+    await this.#state.finish(client, spared);
+    // What was spared may have become complete meanwhile.
+    if (spared !== this.#spared) return await this.#finish(client);
+    this.#isFinished = spared === undefined;
+    finishing.end();
     this.#finishing = undefined;
   }
 
