@@ -5,9 +5,9 @@ import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import type { Direction } from "../../shared/policy/mod.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
+import { endpointAt, servicePort } from "../support/service-port.ts";
 import { Conversation } from "./lab/conversation.ts";
 import { call, DatagramClient, NamedServer } from "./named-server.ts";
-import { endpointAt, servicePort } from "../support/service-port.ts";
 import { gatewayAddress, outside, ServiceNode, type TestPod } from "./service-node.ts";
 
 const ip = (text: string) => parseIp(text)!;
@@ -175,7 +175,9 @@ describeWith("packets of pods with policies", ["root", "openvswitch", "nft"], ()
         const host = end === "egress" ? 11 : 12;
         const clusterIp = { 4: `10.96.0.${host}`, 6: `fd00:96::${host}` }[family];
         const endpoints = [endpointAt(to(1), talk)];
-        await node.serve(servicePort({ key: `stream:${end}:${family}`, clusterIp, protocol: "udp", port: 53, endpoints }));
+        await node.serve(
+          servicePort({ key: `stream:${end}:${family}`, clusterIp, protocol: "udp", port: 53, endpoints }),
+        );
         const stream = { ports: [{ protocol: "UDP", first: talk }] } as const;
         const rules = [rule("in", "ingress", stream), rule("out", "egress", stream)];
         const kept = rules.filter(({ direction }) => direction !== end);

@@ -1,5 +1,5 @@
-import type { PodOnSwitch } from "../../agent/datapath/ovs/applied-pods.ts";
 import { packetRules } from "../../agent/datapath/linux/packet-rules.ts";
+import type { PodOnSwitch } from "../../agent/datapath/ovs/applied-pods.ts";
 import { LinuxHost } from "../../agent/datapath/ovs/linux/linux-host.ts";
 import { ServiceSets } from "../../agent/datapath/ovs/linux/service-sets.ts";
 import { serviceRoutes, virtualHosts } from "../../agent/datapath/ovs/node-routes.ts";
@@ -122,8 +122,9 @@ export class ServiceNode implements AsyncDisposable {
   /**
    * What an agent does that starts, for the first time or again: all flows anew, then the ones of before away.
    * @param wanted what it knows of policies by then
+   * @param services whether it knows the services too, or does not until it is told
    */
-  async startAgent(wanted?: NodePolicies): Promise<void> {
+  async startAgent(wanted?: NodePolicies, services: "known" | "until it is told" = "known"): Promise<void> {
     await this.#agent?.services[Symbol.asyncDispose]();
     await this.#agent?.program[Symbol.asyncDispose]();
     const management = `unix:${this.vswitch.management("br-int")}`;
@@ -135,7 +136,7 @@ export class ServiceNode implements AsyncDisposable {
     };
     const program = await OpenFlowProgram.start({ management, rounds });
     const logger = createLogger("warn", (line) => void this.log.push(line));
-    const services = new OvsServices({
+    const balanced = new OvsServices({
       proxyAll: true,
       nodePortAddresses: [],
       cidrs: serviceCidrs,
@@ -145,7 +146,7 @@ export class ServiceNode implements AsyncDisposable {
     const policies = new OvsPolicies(management);
     if (wanted !== undefined) await policies.enforce(wanted).catch(() => undefined);
     policies.begin(program, context, () => this.#purge());
-    this.#agent = { program, services, policies };
+    this.#agent = { program, services: balanced, policies };
     await program.set(
       new Map([
         ...policies.alongside(this.#interfaces),
@@ -153,7 +154,7 @@ export class ServiceNode implements AsyncDisposable {
         ...this.#podParts,
       ]),
     );
-    services.begin(program, context, {
+    balanced.begin(program, context, {
       open: async ({ ips, ...ways }) => {
         await this.#host.serve(ways);
         return this.#lead(ips);
@@ -161,7 +162,7 @@ export class ServiceNode implements AsyncDisposable {
       complete: () => program.finishRound(),
     });
     await program.finishRound(Category.service);
-    if (this.#services !== undefined) await this.serve(...this.#services.values());
+    if (this.#services !== undefined && services === "known") await this.serve(...this.#services.values());
   }
 
   async #lead(ips: readonly Ip[]): Promise<ReadonlyMap<string, string>> {

@@ -187,7 +187,12 @@ describeWith("services", ["root", "openvswitch", "nft"], () => {
       await node.serve(dns);
       using one = await DatagramClient.open(client(), family);
       const own = (await one.ask(clusterIp[family], 80))!.name;
-      await node.serve(answeredBy(dns, both.filter((_, i) => `pod${i}` !== own)));
+      await node.serve(
+        answeredBy(
+          dns,
+          both.filter((_, i) => `pod${i}` !== own),
+        ),
+      );
       // Open connections are not torn off at once: it is still the old one that answers.
       await eventually(async () => (await one.ask(clusterIp[family], 80))?.name !== own, "the endpoint that is left");
       expect(node.log).toEqual([]);

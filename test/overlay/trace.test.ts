@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { TerminalRun } from "../fakes/terminal-run.ts";
 import { describeWith } from "../support/requires.ts";
 import { endpointAt, servicePort } from "../support/service-port.ts";
-import { ip, peer, TraceNode } from "./trace-node.ts";
+import { peer, TraceNode } from "./trace-node.ts";
 
 interface Traced {
   readonly packet: Readonly<Record<string, unknown>>;

@@ -8,13 +8,13 @@ import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../dat
 import {
   type ConnectedPod,
   type OverlayNode,
-  OvsNode,
   type OvsDataPathOptions,
+  OvsNode,
   type OvsNodeOptions,
   OvsPolicies,
-  servicesOf,
   openDatabase,
   type PodPort,
+  servicesOf,
   withCniErrors,
 } from "../ovs/mod.ts";
 import type { PolicyEnforcement } from "../policies.ts";
@@ -222,7 +222,15 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
     },
     openNode: () => {
       const { name, address } = side.cardOf(network);
-      return new OvsNode({ ...ovs, uplink: name, nodeAddresses: [address], mtu: mtuOn(address), host, policies, services });
+      return new OvsNode({
+        ...ovs,
+        uplink: name,
+        nodeAddresses: [address],
+        mtu: mtuOn(address),
+        host,
+        policies,
+        services,
+      });
     },
     waiterOn: (node) =>
       new AdapterWaiter({

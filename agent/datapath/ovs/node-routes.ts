@@ -10,7 +10,10 @@ import { virtualMac } from "./pipeline/registers.ts";
 
 /** All routes that the node's own packets need, and those of others for services. */
 export const nodeRoutes = (
-  { services, serviceCidrs }: Pick<OvsNodeOptions, "serviceCidrs"> & { readonly services?: { readonly proxyAll: boolean } | undefined },
+  {
+    services,
+    serviceCidrs,
+  }: Pick<OvsNodeOptions, "serviceCidrs"> & { readonly services?: { readonly proxyAll: boolean } | undefined },
   context: PipelineContext,
   nodes: ReadonlyMap<string, ClusterNode>,
   pods: Iterable<PodPort>,

@@ -120,7 +120,10 @@ export class Masquerade implements AsyncDisposable {
     // endpoint.
     const nodeLocal = services === undefined ? [] : virtualHosts(serviceCidrs);
     const virtual = { 4: virtualNodePort(4), 6: virtualNodePort(6) };
-    const switched = this.#services === undefined ? {} : { services: { bridge: gateway, virtual, nodePortAddresses: services?.nodePortAddresses ?? [] } };
+    const switched =
+      this.#services === undefined
+        ? {}
+        : { services: { bridge: gateway, virtual, nodePortAddresses: services?.nodePortAddresses ?? [] } };
     const multitenant = this.#options.tenants !== undefined;
     this.#network = { bridge: gateway, subnets, masquerade, exempt, nodeLocal, multitenant, ...tunnel, ...switched };
     this.#shortcoming = await installPacketRules([this.#network]);

@@ -49,9 +49,11 @@ export class ServiceSets {
     ]);
     this.#wanted = wanted;
     try {
-      if (before === undefined) return this.install();
-      putElements(this.#socket, onlyIn(wanted, before));
-      takeElements(this.#socket, onlyIn(before, wanted));
+      if (before === undefined) this.install();
+      else {
+        putElements(this.#socket, onlyIn(wanted, before));
+        takeElements(this.#socket, onlyIn(before, wanted));
+      }
     } catch (caught) {
       // Without the table they come with its rules.
       if (isErrno(caught, Errno.ENOENT)) return;

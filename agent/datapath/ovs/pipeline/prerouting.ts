@@ -40,9 +40,12 @@ export const preRoutingFlows = (context: PipelineContext): readonly Flow[] => [
 /** Pods name the node's addresses; what others send to these comes by the node's kernel, with a virtual address. */
 const nodePortFlows = (context: PipelineContext): readonly Flow[] => [
   ...(context.nodePorts?.addresses ?? []).map((ip) =>
-    step("NodePortMark", Priority.normal, match().family(ip.family).bits(registers.source, Source.pod).destination(ip), [
-      load(registers.nodePort, 1),
-    ]),
+    step(
+      "NodePortMark",
+      Priority.normal,
+      match().family(ip.family).bits(registers.source, Source.pod).destination(ip),
+      [load(registers.nodePort, 1)],
+    ),
   ),
   ...(context.nodePorts === undefined ? [] : familiesOf(context)).map((family) =>
     step(

@@ -267,7 +267,8 @@ export const deleteRound = (round: number): OpenFlowRequest =>
  * category that is spared, for which each request is made for every bit of the category's number.
  */
 export function deleteOtherRounds(round: number, spared?: Category): readonly OpenFlowRequest[] {
-  const bits = (from: number, count: number): bigint[] => Array.from({ length: count }, (_, i) => 1n << BigInt(from + i));
+  const bits = (from: number, count: number): bigint[] =>
+    Array.from({ length: count }, (_, i) => 1n << BigInt(from + i));
   const others = spared === undefined ? [0n] : bits(40, 8);
   return bits(48, 16).flatMap((roundBit) =>
     others.map((bit) => {

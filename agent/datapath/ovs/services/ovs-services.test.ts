@@ -92,7 +92,11 @@ test("a newer state ends the present one after its step, and the same again is n
   const { program, services, have, apply } = keeping();
   await using _ = services;
   const many = Array.from({ length: 700 }, (_, i) =>
-    service(`s${i}`, `10.96.${i >> 8}.${i & 255}`, Array.from({ length: 10 }, (_, k) => `10.10.${k}.2`)),
+    service(
+      `s${i}`,
+      `10.96.${i >> 8}.${i & 255}`,
+      Array.from({ length: 10 }, (_, k) => `10.10.${k}.2`),
+    ),
   );
   const newer = new AbortController();
   const gate = Promise.withResolvers<void>();
@@ -265,7 +269,12 @@ test("ends in the middle of a change", async () => {
 test("the node is told what it has to bring to the switch, as often as that may have changed", async () => {
   const { services, have, ways, unserved, told, begin } = keeping();
   await using _ = services;
-  const outer = servicePort({ key: "a", nodePort: 30080, externalIps: ["192.0.2.1"], endpoints: [endpointAt("10.1.1.1")] });
+  const outer = servicePort({
+    key: "a",
+    nodePort: 30080,
+    externalIps: ["192.0.2.1"],
+    endpoints: [endpointAt("10.1.1.1")],
+  });
   expect(await have(outer, servicePort({ key: "b", clusterIp: "10.96.0.2", nodePort: 30081 }))).toEqual([]);
   const port = { protocol: "tcp", family: 4 } as const;
   const text = ({ ips, ...others }: ServiceWays) => ({ ips: ips.map(formatIp), ...others });

@@ -32,7 +32,9 @@ test("a service has endpoints of its own family, each once, in one order, and as
     "10.1.0.6:80",
     "10.1.0.6:81",
   ]);
-  const many = service({ endpoints: Array.from({ length: maxEndpoints + 1 }, (_, i) => at(`10.2.${i >> 8}.${i & 255}`)) });
+  const many = service({
+    endpoints: Array.from({ length: maxEndpoints + 1 }, (_, i) => at(`10.2.${i >> 8}.${i & 255}`)),
+  });
   expect(servedPort(many, true).places[0]?.inside).toHaveLength(500);
   expect(shortcomingOf(many)).toBe("it has 501 endpoints, of which 500 are used");
   expect(shortcomingOf(service({ affinitySeconds: 86_400 }))).toContain("for 65535 s in place of 86400");
@@ -85,10 +87,10 @@ describe("two services", () => {
 
   test("other source ranges", () => {
     const from = (range: string) => served({ ingressIps: ["192.0.2.1"], sourceRanges: [parseCidr(range)!] });
-    expect([
-      isSame(from("10.0.0.0/8"), from("10.0.0.0/8")),
-      isSame(from("10.0.0.0/8"), from("11.0.0.0/8")),
-    ]).toEqual([true, false]);
+    expect([isSame(from("10.0.0.0/8"), from("10.0.0.0/8")), isSame(from("10.0.0.0/8"), from("11.0.0.0/8"))]).toEqual([
+      true,
+      false,
+    ]);
   });
 });
 

@@ -162,7 +162,8 @@ export function staleConnections({ before, after }: ServiceChange): StaleConnect
   if (before === undefined || before.protocol !== "udp") return [];
   return before.places.flatMap(({ ip, port, inside, outside }) => {
     const place = { family: familyOf(before), ...(ip === undefined ? {} : { ip }), port };
-    const left = after?.protocol !== "udp" ? undefined : after.places.find((one) => placeName(one) === placeName(place));
+    const left =
+      after?.protocol !== "udp" ? undefined : after.places.find((one) => placeName(one) === placeName(place));
     const stay = new Set([...(left?.inside ?? []), ...(left?.outside ?? [])].map(nameOf));
     const gone = new Map([...inside, ...outside].map((endpoint) => [nameOf(endpoint), endpoint]));
     for (const name of stay) gone.delete(name);

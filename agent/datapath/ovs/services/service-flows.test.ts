@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
-import { flowText, groupText } from "../../../protocols/openflow/mod.ts";
-import type { FlowSet } from "../program/flow-set.ts";
 import { endpointAt, servicePort } from "../../../../test/support/service-port.ts";
+import { flowText, groupText } from "../../../protocols/openflow/mod.ts";
 import type { ServicePort } from "../../services.ts";
+import type { FlowSet } from "../program/flow-set.ts";
 import { servedPort } from "./served-port.ts";
 import { hairpinFlowSet, noServiceFlowSet, serviceFlowSet } from "./service-flows.ts";
 
