@@ -1,11 +1,11 @@
 import { packetRules } from "../../agent/datapath/linux/packet-rules.ts";
 import type { PodOnSwitch } from "../../agent/datapath/ovs/applied-pods.ts";
 import { LinuxHost } from "../../agent/datapath/ovs/linux/linux-host.ts";
-import { ServiceSets } from "../../agent/datapath/ovs/linux/service-sets.ts";
+import { ServiceSets, switchedServices } from "../../agent/datapath/ovs/linux/service-sets.ts";
 import { serviceRoutes, virtualHosts } from "../../agent/datapath/ovs/node-routes.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category } from "../../agent/datapath/ovs/pipeline/cookie.ts";
-import { baseFlows, podFlows, virtualNodePort } from "../../agent/datapath/ovs/pipeline/mod.ts";
+import { baseFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
 import { OvsPolicies } from "../../agent/datapath/ovs/policies/ovs-policies.ts";
 import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
@@ -50,7 +50,7 @@ const rules = packetRules({
   subnets: [],
   masquerade: false,
   nodeLocal: virtualHosts(serviceCidrs),
-  services: { bridge: gateway.name, virtual: { 4: virtualNodePort(4), 6: virtualNodePort(6) }, nodePortAddresses: [] },
+  services: switchedServices(gateway.name, []),
 });
 
 interface Agent {

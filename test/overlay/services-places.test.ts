@@ -189,7 +189,10 @@ describeWith("services for pods, the node and others", ["root", "openvswitch", "
       const asking = node.pod(3).owner;
       const ports = [{ protocol: "TCP", first: port }] as const;
       const width = family === 4 ? 32 : 128;
-      const block = (text: string) => ({ sets: [], blocks: [{ block: parseCidr(`${text}/${width}`)!, except: [] }] });
+      const block = (text: string) => ({
+        sets: [],
+        blocks: [{ t: "block", cidr: parseCidr(`${text}/${width}`)!, except: [] }] as const,
+      });
       const enforce = async (sender: string, receiver: string): Promise<void> => {
         const rules = [
           { id: "in", policy, direction: "ingress", targets: [target], peers: block(sender), ports },
@@ -226,10 +229,10 @@ describeWith("services for pods, the node and others", ["root", "openvswitch", "
       const cluster = below(5) === 0 ? [] : [...some(all), all[below(4)]!];
       const local = cluster.filter(({ isLocal }) => isLocal);
       const ranges = ["198.51.100.0/24", "10.10.1.0/24", "172.30.0.1/32", "fd00:51::/64", "fd00:10:1::/64", "::/0"];
-      const [block, external] = family === 4 ? ["10.96.1.", "203.0.113."] : ["fd00:96::1:", "fd00:113::1:"];
+      const [block, external] = family === 4 ? ["10.96.1.", "203.0.113."] : ["fd00:96::", "fd00:113::1:"];
       return servicePort({
         key: `random/${i}`,
-        clusterIp: `${block}${i}`,
+        clusterIp: `${block}${i + 1}`,
         nodePort: 31_000 + i,
         externalIps: [`${external}${i + 1}`],
         ingressIps: [family === 4 ? `203.0.113.${i + 2}` : `fd00:113::2:${i}`],

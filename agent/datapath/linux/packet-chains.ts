@@ -168,6 +168,8 @@ export interface SwitchedServices {
   readonly bridge: string;
   /** For packets for node ports, so that they are routed to the switch. */
   readonly virtual: Readonly<Record<Family, Ip>>;
+  /** The next hop of the routes to services. */
+  readonly nextHop: Readonly<Record<Family, Ip>>;
   /** Blocks of the node's addresses at which node ports answer; none: all but loopback. */
   readonly nodePortAddresses: readonly Cidr[];
 }
@@ -185,18 +187,13 @@ export const serviceSets: readonly string[] = bothFamilies.flatMap((family) => [
 export const nodePortRules = (services: SwitchedServices): readonly string[] =>
   bothFamilies.flatMap((family) => {
     const [ip] = words[family];
-    const blocks = services.nodePortAddresses.filter((one) => one.ip.family === family).map(block);
+    const blocks = minimal(services.nodePortAddresses.filter((one) => one.ip.family === family)).map(block);
     if (services.nodePortAddresses.length > 0 && blocks.length === 0) return [];
-    const where = blocks.length > 0 ? `${ip} daddr { ${minimalText(services.nodePortAddresses, family)} }` : "";
-    const own = `${ip} daddr != ${formatCidr(loopback[family])} ${where} fib daddr type local`;
+    const where = blocks.length > 0 ? ` ${ip} daddr { ${blocks.join(", ")} }` : "";
+    const own = `${ip} daddr != ${formatCidr(loopback[family])}${where} fib daddr type local`;
     const target = formatIp(services.virtual[family]);
     return [`${own} meta l4proto . th dport @node-ports${family} dnat ${ip} to ${target}`];
   });
-
-const minimalText = (blocks: readonly Cidr[], family: Family): string =>
-  minimal(blocks.filter(({ ip }) => ip.family === family))
-    .map(block)
-    .join(", ");
 
 /** The node asks itself by its own address, which the switch would take for somebody else's. */
 export const ownSourceRules = ({ bridge, virtual }: SwitchedServices): readonly string[] =>
@@ -205,8 +202,19 @@ export const ownSourceRules = ({ bridge, virtual }: SwitchedServices): readonly 
     return `oifname "${bridge}" ${ip} daddr ${formatIp(virtual[family])} fib saddr type local masquerade`;
   });
 
-/** Tells clients at once that nobody is going to answer. */
-export const refusedRules: readonly string[] = bothFamilies.flatMap((family) => {
-  const nobody = `${words[family][0]} daddr . meta l4proto . th dport @refused${family}`;
-  return [`${nobody} meta l4proto tcp reject with tcp reset`, `${nobody} reject with icmpx type port-unreachable`];
-});
+/**
+ * Tells clients at once that nobody is going to answer. What the switch gives to the kernel for a service is to be
+ * refused in any case: back in the switch it would be a connection of its own, with the same addresses and ports.
+ */
+export const refusedRules = ({ bridge, virtual, nextHop }: SwitchedServices): readonly string[] =>
+  bothFamilies.flatMap((family) => {
+    const [ip] = words[family];
+    const fromSwitch = `iifname "${bridge}" ${ip} daddr != ${formatIp(virtual[family])}`;
+    return [
+      `${ip} daddr . meta l4proto . th dport @refused${family}`,
+      `${fromSwitch} rt ${ip} nexthop ${formatIp(nextHop[family])}`,
+    ].flatMap((nobody) => [
+      `${nobody} meta l4proto tcp reject with tcp reset`,
+      `${nobody} reject with icmpx type port-unreachable`,
+    ]);
+  });

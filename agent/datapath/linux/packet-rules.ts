@@ -46,7 +46,7 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
   const tunnel = tunnelRules(network);
   const { services } = network;
   const nodePorts = services === undefined ? [] : nodePortRules(services);
-  const refused = services === undefined ? [] : refusedRules;
+  const refused = services === undefined ? [] : refusedRules(services);
   return [
     { name: "postrouting", hook: "type nat hook postrouting priority srcnat", rules: masqueradeRules(network) },
     { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
@@ -57,6 +57,7 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
     { name: "tunnel-input", hook: "type filter hook input priority filter", rules: tunnel },
     { name: "tunnel-forward", hook: "type filter hook forward priority filter", rules: tunnel },
     // Packets that IPVS has translated are not forwarded but leave as the node's own.
+    { name: "tunnel-output", hook: "type filter hook postrouting priority filter", rules: tunnel },
     {
       name: "node-ports",
       hook: "type nat hook prerouting priority dstnat",
@@ -71,7 +72,6 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
     },
     { name: "refused-forward", hook: "type filter hook forward priority filter", rules: refused },
     { name: "refused-output", hook: "type filter hook output priority filter", rules: refused },
-    { name: "tunnel-output", hook: "type filter hook postrouting priority filter", rules: tunnel },
   ];
 }
 

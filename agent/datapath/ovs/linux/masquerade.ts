@@ -9,8 +9,8 @@ import { PresentPods } from "../../linux/present-pods.ts";
 import { virtualHosts } from "../node-routes.ts";
 import type { OvsDataPathOptions } from "../options.ts";
 import type { PodPort } from "../overlay-node.ts";
-import { packetsOf, virtualNodePort } from "../pipeline/mod.ts";
-import type { ServiceSets } from "./service-sets.ts";
+import { packetsOf } from "../pipeline/mod.ts";
+import { type ServiceSets, switchedServices } from "./service-sets.ts";
 
 type Options = Pick<
   OvsDataPathOptions,
@@ -119,11 +119,8 @@ export class Masquerade implements AsyncDisposable {
     // The node's own connections to a service have the virtual host's address as source when they leave to an outside
     // endpoint.
     const nodeLocal = services === undefined ? [] : virtualHosts(serviceCidrs);
-    const virtual = { 4: virtualNodePort(4), 6: virtualNodePort(6) };
     const switched =
-      this.#services === undefined
-        ? {}
-        : { services: { bridge: gateway, virtual, nodePortAddresses: services?.nodePortAddresses ?? [] } };
+      this.#services === undefined ? {} : { services: switchedServices(gateway, services?.nodePortAddresses ?? []) };
     const multitenant = this.#options.tenants !== undefined;
     this.#network = { bridge: gateway, subnets, masquerade, exempt, nodeLocal, multitenant, ...tunnel, ...switched };
     this.#shortcoming = await installPacketRules([this.#network]);

@@ -4,12 +4,13 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { type Cidr, formatCidr, type Ip } from "../../../../shared/net/ip.ts";
 import { reasonOf } from "../../../../shared/reason.ts";
 import { podMtu } from "../../../config/pod-mtu.ts";
-import type { Link } from "../../../protocols/netlink/mod.ts";
+import type { Link, NetlinkSocket } from "../../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../../datapath.ts";
 import { kernelNearlyFull } from "../../linux/conntrack-usage.ts";
 import { missingGateways } from "../../linux/gateway.ts";
 import { findLink } from "../../linux/host-links.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
+import { kubeProxyBeside } from "../../linux/kube-proxy.ts";
 import { forwardingProblems } from "../../linux/node-sysctls.ts";
 import { packetTable } from "../../linux/packet-rules.ts";
 import { type PodNetwork, planOf } from "../../linux/plan.ts";
@@ -52,6 +53,7 @@ class OvsDataPath implements DataPath {
   readonly #pairs: PodPairs;
   readonly #node: OvsNode;
   readonly #masquerade: Masquerade;
+  readonly #filters: NetlinkSocket;
   readonly policies: OvsPolicies;
   readonly services?: OvsServices;
   /** Where the switch is in user space. */
@@ -78,6 +80,7 @@ class OvsDataPath implements DataPath {
     const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
     this.#network = { name: network, subnets: podSubnets, mtu };
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
+    this.#filters = filters;
     this.#isolation = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
     const serviceSets = options.services?.proxyAll === true ? new ServiceSets(filters, gateway) : undefined;
     const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation, serviceSets);
@@ -170,7 +173,12 @@ class OvsDataPath implements DataPath {
   }
 
   async degraded(): Promise<readonly string[]> {
-    return [...this.#masquerade.degraded(), ...(await this.#node.degraded()), ...kernelNearlyFull()];
+    return [
+      ...this.#masquerade.degraded(),
+      ...(await this.#node.degraded()),
+      ...kernelNearlyFull(),
+      ...this.#kubeProxy(),
+    ];
   }
 
   watch(look: () => Promise<void>): AsyncDisposable {
@@ -236,6 +244,16 @@ class OvsDataPath implements DataPath {
       ...this.#masquerade.missing(this.#pairs.tools.kernel),
       ...(this.#isolation?.missing(this.#hostEnds()) ?? []),
     ];
+  }
+
+  /** Where the switch balances services for everybody, another one that does is in its way. */
+  #kubeProxy(): readonly string[] {
+    if (this.#options.services?.proxyAll !== true) return [];
+    try {
+      return kubeProxyBeside(this.#filters, this.#pairs.tools.socket);
+    } catch (caught) {
+      return [interfaceError("look for a kube-proxy", caught).message];
+    }
   }
 
   /** Host's ends that are in service or should be. */

@@ -1,4 +1,4 @@
-import { formatIp } from "../../../../shared/net/ip.ts";
+import { type Cidr, formatIp } from "../../../../shared/net/ip.ts";
 import {
   type Element,
   Errno,
@@ -8,10 +8,19 @@ import {
   type NetlinkSocket,
   type PacketSet,
 } from "../../../protocols/netlink/mod.ts";
+import type { SwitchedServices } from "../../linux/packet-chains.ts";
 import { packetTable } from "../../linux/packet-rules.ts";
 import { lackingElements, putElements, standingElements, takeElements } from "../../linux/set-elements.ts";
 import type { ServiceWay, ServiceWays } from "../overlay-node.ts";
-import { virtualNodePort } from "../pipeline/mod.ts";
+import { virtualAddress, virtualNodePort } from "../pipeline/mod.ts";
+
+/** What the packet rules have to know of services on this bridge. */
+export const switchedServices = (bridge: string, nodePortAddresses: readonly Cidr[]): SwitchedServices => ({
+  bridge,
+  virtual: { 4: virtualNodePort(4), 6: virtualNodePort(6) },
+  nextHop: { 4: virtualAddress(4), 6: virtualAddress(6) },
+  nodePortAddresses,
+});
 
 const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 } as const;
 
