@@ -7,15 +7,23 @@ import { describeWith } from "../support/requires.ts";
 describeWith("a kube-proxy beside", ["linux", "root", "nft"], () => {
   test.each([
     ["none", undefined, undefined],
-    ["of iptables", ["nft -f -", "table ip nat { chain KUBE-SERVICES { } }"], '"KUBE-SERVICES" of the table "ip nat"'],
-    ["of ip6tables", ["nft -f -", "table ip6 nat { chain KUBE-SERVICES { } }"], 'of the table "ip6 nat"'],
+    [
+      "of iptables",
+      ["nft -f -", "add table ip nat\nadd chain ip nat KUBE-SERVICES\n"],
+      '"KUBE-SERVICES" of the table "ip nat"',
+    ],
+    ["of ip6tables", ["nft -f -", "add table ip6 nat\nadd chain ip6 nat KUBE-SERVICES\n"], 'of the table "ip6 nat"'],
     [
       "of nftables",
-      ["nft -f -", "table ip kube-proxy { chain services { } }"],
+      ["nft -f -", "add table ip kube-proxy\nadd chain ip kube-proxy services\n"],
       '"services" of the table "ip kube-proxy"',
     ],
-    ["of IPVS", ["ip link add kube-ipvs0 type dummy", ""], '"kube-ipvs0"'],
-    ["whose chains are others'", ["nft -f -", "table inet kube-proxy { chain services { } }"], undefined],
+    ["of IPVS", ["ip link add kube-ipvs0 type veth peer name other", ""], '"kube-ipvs0"'],
+    [
+      "whose chains are others'",
+      ["nft -f -", "add table inet kube-proxy\nadd chain inet kube-proxy services\n"],
+      undefined,
+    ],
   ] as const)("%s", async (_which, left, told) => {
     using namespace = NetworkNamespace.create();
     if (left !== undefined) await namespace.run(left[0], left[1]);

@@ -14,7 +14,7 @@ const [first, second] = [endpointAt("10.10.1.2"), endpointAt("10.10.2.2", 8080, 
 const web = servicePort({ endpoints: [first, second] });
 const context = {
   podSubnets: [],
-  gateway: { ofport: 2, mac: "02:00:00:00:00:01", addresses: [ip("10.10.1.1")] },
+  gateway: { ofport: 2, mac: "02:00:00:00:00:01", addresses: [ip("10.10.1.1"), ip("fd00:10:1::1")] },
   nodeAddresses: [parseCidr("172.30.0.1/24")!],
 };
 
@@ -130,7 +130,7 @@ test("a load balancer's address is met from its source ranges alone, and from th
       text.startsWith("table=90,"),
     );
   const select = "actions=resubmit(,95),resubmit(,100),resubmit(,110)";
-  expect(passing("198.51.100.0/24", "198.51.100.7/24", "fd00::/8")).toEqual([
+  expect(passing("198.51.100.0/24", "198.51.100.7/24", "::/0")).toEqual([
     "table=90, priority=190,tcp,nw_dst=192.0.2.2,tp_dst=80 actions=drop",
     `table=90, priority=200,tcp,nw_src=198.51.100.0/24,nw_dst=192.0.2.2,tp_dst=80 ${select}`,
   ]);

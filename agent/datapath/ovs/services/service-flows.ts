@@ -141,15 +141,11 @@ const chooseFrom = ({ affinitySeconds }: ServedPort, { number }: Choice): readon
 
 /** Only who comes from the ranges is sent to the services, and the node itself where they have an address of it. */
 function rangeFlows(served: ServedPort, place: Place, { gateway, nodeAddresses }: ServiceContext): readonly Flow[] {
-  const { ranges } = place;
-  if (ranges === undefined) return [];
+  if (place.ranges === undefined) return [];
   const family = familyOf(served);
+  const ranges = place.ranges.filter(({ ip }) => ip.family === family);
   const own = [...gateway.addresses, ...nodeAddresses.map(({ ip }) => ip)];
-  const distinct = new Map(
-    ranges
-      .filter(({ ip }) => ip.family === family)
-      .map((range) => [formatCidr({ ip: firstOf(range), prefix: range.prefix }), range]),
-  );
+  const distinct = new Map(ranges.map((range) => [formatCidr({ ip: firstOf(range), prefix: range.prefix }), range]));
   const passing = [...distinct.values()].map((range) =>
     addressed(served, place).cidr(family === 4 ? "ip_src" : "ipv6_src", range),
   );
