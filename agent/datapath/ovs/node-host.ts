@@ -3,7 +3,7 @@ import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { RefusedRoute } from "../routes.ts";
 import { dropNodePort } from "./database/node-bridge.ts";
 import { interfaceNamed, readInUserSpace, type SwitchDatabase } from "./database/switch-database.ts";
-import { nodeRoutes } from "./node-routes.ts";
+import { nodeRoutes, virtualHosts } from "./node-routes.ts";
 import { gatewayOf } from "./node-set-up.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { PodPort, ServiceWays } from "./overlay-node.ts";
@@ -22,8 +22,8 @@ export class NodeHost {
   #isStale = false;
   /** Refused routes, which the next set-up tries again. */
   #refusedRoutes: readonly RefusedRoute[] = [];
-  /** External IPs of services, and load balancers'. */
-  #serviceIps: readonly Ip[] = [];
+  /** External IPs of services, and load balancers'; absent until they are known. */
+  #serviceIps: readonly Ip[] | undefined;
   #ownIps: ReadonlySet<string> = new Set();
 
   constructor(options: OvsNodeOptions, db: SwitchDatabase) {
@@ -61,9 +61,16 @@ export class NodeHost {
     this.#isStale = true;
     await host.useGateway(gatewayOf(this.#options));
     // The kernel keeps what is for its own addresses, whatever the routes say.
-    this.#ownIps = new Set(this.#serviceIps.length === 0 ? [] : (await host.ownAddresses()).map(formatIp));
-    const serviceIps = this.#serviceIps.filter((ip) => !this.#ownIps.has(formatIp(ip)));
-    this.#refusedRoutes = await host.setRoutes(nodeRoutes(this.#options, context, nodes, pods, serviceIps));
+    const { services, serviceCidrs } = this.#options;
+    const wanted = this.#serviceIps ?? [];
+    this.#ownIps = new Set(wanted.length === 0 ? [] : (await host.ownAddresses()).map(formatIp));
+    const serviceIps = wanted.filter((ip) => !this.#ownIps.has(formatIp(ip)));
+    const areUnknown = services?.proxyAll === true && this.#serviceIps === undefined;
+    this.#refusedRoutes = await host.setRoutes(
+      nodeRoutes(this.#options, context, nodes, pods, serviceIps),
+      // Those of an earlier agent.
+      areUnknown ? virtualHosts(serviceCidrs) : [],
+    );
     this.#device = device;
     // A refused route, for example because its interface is down, may succeed later.
     this.#isStale = this.#refusedRoutes.length > 0;
@@ -72,7 +79,7 @@ export class NodeHost {
   /** Gives to the bridge what services are asked for; addresses with the next set-up. @throws {CniError} */
   async serve({ ips, ...ways }: ServiceWays): Promise<void> {
     await this.#options.host.serve?.(ways);
-    const texts = (all: readonly Ip[]): string => all.map(formatIp).join();
+    const texts = (all: readonly Ip[] | undefined): string | undefined => all?.map(formatIp).join();
     if (texts(ips) === texts(this.#serviceIps)) return;
     this.#serviceIps = ips;
     this.#isStale = true;

@@ -118,10 +118,11 @@ export interface HostNetwork {
   leaveToSwitch(names: readonly string[]): Promise<void>;
   /**
    * Sets exactly these routes and removes others of ours, also of earlier agents.
+   * @param keptVia routes by these next hops stay, whether they are wanted or not
    * @returns refused routes, which do not affect the others
    * @throws {CniError}
    */
-  setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]>;
+  setRoutes(routes: readonly NodeRoute[], keptVia?: readonly Ip[]): Promise<readonly RefusedRoute[]>;
   /** The node's own addresses at which it can be asked for node ports; never loopback. @throws {CniError} */
   ownAddresses(): Promise<readonly Ip[]>;
   /**

@@ -118,11 +118,13 @@ export class LinuxHost implements HostNetwork {
     return inKernel("leave interfaces to the switch", () => this.#isolation?.leaveToSwitch(names));
   }
 
-  setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]> {
+  setRoutes(routes: readonly NodeRoute[], keptVia: readonly Ip[] = []): Promise<readonly RefusedRoute[]> {
     return inKernel("set the routes to other nodes' pods", () => {
       const gateway = this.#require(this.#gateway);
       const neighbours = declareNeighbours(this.#socket, gateway, routes);
-      const refused = setNodeRoutes(this.#socket, routes, gateway).filter(({ route }) => !neighbours.has(route));
+      const refused = setNodeRoutes(this.#socket, routes, gateway, keptVia).filter(
+        ({ route }) => !neighbours.has(route),
+      );
       return [...[...neighbours].map(([route, why]) => ({ route, why })), ...refused];
     });
   }

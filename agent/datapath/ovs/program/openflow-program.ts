@@ -15,7 +15,7 @@ import {
   programBounds,
   watchForeignChanges,
 } from "./connection.ts";
-import { type Drift, driftIn, driftText } from "./drift.ts";
+import { type Drift, driftBeside, driftIn, driftText } from "./drift.ts";
 import {
   type FlowSet,
   type FlowSetChanges,
@@ -319,7 +319,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     await this.#state.finish(client, spared);
     // What was spared may have become complete meanwhile.
     if (spared !== this.#spared) return await this.#finish(client);
-    this.#isFinished = spared === undefined;
+    this.#isFinished = true;
     finishing.end();
     this.#finishing = undefined;
   }
@@ -329,7 +329,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     const looks = this.#looking.splice(0);
     if (looks.length === 0) return;
     try {
-      const drift = await this.#state.compare(client);
+      const found = await this.#state.compare(client);
+      const drift = this.#spared === undefined ? found : driftBeside(this.#spared, found);
       if (looks.some(({ repair }) => repair)) {
         await this.#state.configure(client);
         if (driftText(drift).length > 0) await this.#state.repair(client, drift);
