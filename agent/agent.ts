@@ -312,14 +312,11 @@ export class Agent {
   async #balanced({ services: proxy }: DataPath, config: AgentConfig): Promise<NodeServices | undefined> {
     const { services } = config;
     if (services === undefined) return undefined;
-    if (proxy === undefined) {
-      // Such a data path follows this file by itself.
-      if (config.ovs?.services.file !== undefined) return undefined;
+    if (proxy === undefined)
       throw new CniError(
         CniCode.invalidConfig,
         `Cannot balance services: the data path "${config.dataPath}" does not, wanted no section "services"`,
       );
-    }
     // Loaded where it is needed: it holds the client of an API server.
     const { openServices } = await import("./services/mod.ts");
     return this.#resources.use(openServices({ ...config, services }, proxy, this.#context.logger));

@@ -27,7 +27,7 @@ test.each([
   // The older spelling, of Open vSwitch alone.
   [
     "dataPath: ovs\novs: { services: { file: /o.json, cidrs: [10.97.0.0/16] } }",
-    { from: "file", file: "/o.json", ...usual, cidrs: [parseCidr("10.97.0.0/16")], proxyAll: false },
+    { from: "file", file: "/o.json", ...usual, cidrs: [parseCidr("10.97.0.0/16")] },
   ],
   ["dataPath: bridge\novs: { services: { file: /o.json } }", undefined],
   [

@@ -56,7 +56,7 @@ interface Around {
 
 const usualCidrs = [parseBlock(defaultServiceCidr)].filter((cidr) => cidr !== undefined);
 
-/** Fills in what depends on other sections. A file in `ovs.services`, the older spelling, means cluster IPs for pods. */
+/** Fills in what depends on other sections. A file in `ovs.services` is the older spelling. */
 export function toServices(
   written: WrittenServices | undefined,
   { ovs, registry }: Around,
@@ -64,7 +64,7 @@ export function toServices(
   const cidrs = ovs?.services.cidrs ?? usualCidrs;
   const file = ovs?.services.file;
   if (written === undefined)
-    return file === undefined ? undefined : { from: "file", file, cidrs, proxyAll: false, nodePortAddresses: [] };
+    return file === undefined ? undefined : { from: "file", file, cidrs, proxyAll: true, nodePortAddresses: [] };
   const { type: _, ...access } = registry?.type === "kubernetes" ? registry : { type: "none" };
   return { ...access, ...written, cidrs: written.cidrs ?? cidrs };
 }

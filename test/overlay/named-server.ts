@@ -106,7 +106,8 @@ export class DatagramClient implements Disposable {
     const socket = await namespace.within(() =>
       Bun.udpSocket({
         hostname: family === 4 ? "0.0.0.0" : "::",
-        socket: { data: (_, bytes) => heard(new TextDecoder().decode(bytes)) },
+        // Refusals come as errors.
+        socket: { data: (_, bytes) => heard(new TextDecoder().decode(bytes)), error: () => undefined },
       }),
     );
     return new DatagramClient((on) => {

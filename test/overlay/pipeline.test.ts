@@ -8,7 +8,7 @@ const established = "trk,est";
 
 const root = "PipelineRootClassifier";
 const tracked = "ConntrackZone ConntrackState";
-const unserved = "PreRoutingClassifier SessionAffinity ServiceLB EndpointDNAT";
+const unserved = "PreRoutingClassifier NodePortMark SessionAffinity ServiceLB EndpointDNAT";
 /** Past the policies, without any. */
 const judged = "EgressRule EgressDefaultRule";
 const out = "TenantIsolation IngressRule IngressDefaultRule ConntrackCommit Output";

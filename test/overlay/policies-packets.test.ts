@@ -5,6 +5,7 @@ import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import type { Direction } from "../../shared/policy/mod.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
+import { endpointAt, servicePort } from "../support/service-port.ts";
 import { Conversation } from "./lab/conversation.ts";
 import { call, DatagramClient, NamedServer } from "./named-server.ts";
 import { gatewayAddress, outside, ServiceNode, type TestPod } from "./service-node.ts";
@@ -101,13 +102,12 @@ describeWith("packets of pods with policies", ["root", "openvswitch", "nft"], ()
       await enforce();
       expect(await call(node.namespace, to(1), 8080)).toMatchObject({ name: "pod1" });
       const clusterIp = { 4: "10.96.0.10", 6: "fd00:96::10" }[family];
-      const endpoint = (i: number) => ({ ip: ip(to(i)), port: 8080, weight: 100 });
-      const service = { key: `web:${family}`, clusterIp: ip(clusterIp), protocol: "tcp", port: 80 } as const;
-      await node.serve({ ...service, endpoints: [endpoint(0)] });
+      const service = (i: number) => servicePort({ key: `web:${family}`, clusterIp, endpoints: [endpointAt(to(i))] });
+      await node.serve(service(0));
       expect(await call(from(), clusterIp, 80)).toEqual({ name: "pod0", seenAs: gatewayAddress[family] });
       expect(await call(node.namespace, clusterIp, 80)).toMatchObject({ name: "pod0" });
       // Others are judged by the endpoint and its port, not by the service.
-      await node.serve({ ...service, endpoints: [endpoint(1)] });
+      await node.serve(service(1));
       expect(await call(from(), clusterIp, 80, noticedMs)).toBeUndefined();
       const target = { ports: [{ protocol: "TCP", first: 8080 }] } as const;
       await enforce(rule("out", "egress", target), rule("in", "ingress", target));
@@ -174,14 +174,10 @@ describeWith("packets of pods with policies", ["root", "openvswitch", "nft"], ()
         // Of its own in each test: a second after a service has gone, its connections are forgotten.
         const host = end === "egress" ? 11 : 12;
         const clusterIp = { 4: `10.96.0.${host}`, 6: `fd00:96::${host}` }[family];
-        const endpoint = { ip: ip(to(1)), port: talk, weight: 100 };
-        const service = {
-          key: `stream:${end}:${family}`,
-          clusterIp: ip(clusterIp),
-          protocol: "udp",
-          port: 53,
-        } as const;
-        await node.serve({ ...service, endpoints: [endpoint] });
+        const endpoints = [endpointAt(to(1), talk)];
+        await node.serve(
+          servicePort({ key: `stream:${end}:${family}`, clusterIp, protocol: "udp", port: 53, endpoints }),
+        );
         const stream = { ports: [{ protocol: "UDP", first: talk }] } as const;
         const rules = [rule("in", "ingress", stream), rule("out", "egress", stream)];
         const kept = rules.filter(({ direction }) => direction !== end);

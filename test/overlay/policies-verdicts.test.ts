@@ -50,7 +50,7 @@ describeWith("verdicts of policies on Open vSwitch", ["root", "openvswitch"], ()
           [ownerKey(server.owner), { owner: server.owner, directions: ["ingress"], by: [policy] }],
         ]),
       };
-      await node.startAgent(wanted, tell);
+      await node.startAgent(wanted, "known", tell);
       const [from, to] = [client.owner.sandboxId, server.owner.sandboxId];
       // The connection for reports comes up beside the program's.
       await eventually(async () => {

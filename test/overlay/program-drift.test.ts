@@ -6,6 +6,7 @@ import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipelin
 import { driftLoop } from "../../agent/datapath/ovs/program/drift.ts";
 import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
+import { servedPort } from "../../agent/datapath/ovs/services/served-port.ts";
 import { hairpinFlowSet, noServiceFlowSet, serviceFlowSet } from "../../agent/datapath/ovs/services/service-flows.ts";
 import {
   addFlow,
@@ -24,6 +25,7 @@ import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { addGroup, modifyFlows } from "../fakes/openflow/requests.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
+import { endpointAt, servicePort } from "../support/service-port.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 
 const ip = (text: string) => parseIp(text)!;
@@ -50,14 +52,7 @@ const peer = {
   subnets: [cidr("10.10.2.0/24"), cidr("fd10:2::/64")],
 };
 const pod = { ofport: 5, mac: "0a:00:0a:0a:01:02", ips: [ip("10.10.1.2"), ip("fd10:1::2")], vnid: 12 };
-const service = {
-  key: "default/web:http",
-  clusterIp: ip("10.96.0.10"),
-  protocol: "tcp" as const,
-  port: 80,
-  endpoints: [{ ip: ip("10.10.1.2"), port: 8080, weight: 100 }],
-  affinitySeconds: 600,
-};
+const service = servicePort({ endpoints: [endpointAt("10.10.1.2")], affinitySeconds: 600 });
 
 /** Everything that an agent puts into the switch of such a node. */
 const partsOf = (context: PipelineContext): ReadonlyMap<string, FlowSet> =>
@@ -65,7 +60,7 @@ const partsOf = (context: PipelineContext): ReadonlyMap<string, FlowSet> =>
     ["base", { category: Category.base, flows: baseFlows(context) }],
     ["node/b", { category: Category.node, flows: peerFlows(context, peer) }],
     ["pod/a", { category: Category.pod, flows: podFlows(context, pod) }],
-    ["service/web", serviceFlowSet(service, 7)],
+    ["service/web", serviceFlowSet(servedPort(service, true), () => 7, context)],
     ["service/none", noServiceFlowSet([cidr("10.96.0.0/16"), cidr("fd00:96::/112")])],
     ["service/hairpin", hairpinFlowSet(ip("10.10.1.2"))],
   ]);

@@ -1,19 +1,22 @@
+import { packetRules } from "../../agent/datapath/linux/packet-rules.ts";
 import type { PodOnSwitch } from "../../agent/datapath/ovs/applied-pods.ts";
-import { serviceRoutes } from "../../agent/datapath/ovs/node-routes.ts";
+import { LinuxHost } from "../../agent/datapath/ovs/linux/linux-host.ts";
+import { ServiceSets, switchedServices } from "../../agent/datapath/ovs/linux/service-sets.ts";
+import { serviceRoutes, virtualHosts } from "../../agent/datapath/ovs/node-routes.ts";
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
 import { OvsPolicies } from "../../agent/datapath/ovs/policies/ovs-policies.ts";
 import type { FlowSet } from "../../agent/datapath/ovs/program/flow-set.ts";
 import { OpenFlowProgram } from "../../agent/datapath/ovs/program/mod.ts";
-import type { Service, ServiceSource } from "../../agent/datapath/ovs/services/service.ts";
-import { ServiceReconciler } from "../../agent/datapath/ovs/services/service-reconciler.ts";
+import { OvsServices } from "../../agent/datapath/ovs/services/ovs-services.ts";
 import type { NodePolicies, Verdict } from "../../agent/datapath/policies.ts";
-import { LiveValue } from "../../shared/async/live-value.ts";
+import type { RefusedService, ServicePort } from "../../agent/datapath/services.ts";
+import { Kernel, type NetlinkSocket } from "../../agent/protocols/netlink/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { createLogger } from "../../shared/log.ts";
-import { formatCidr, formatIp, parseCidr, parseIp } from "../../shared/net/ip.ts";
+import { type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { withoutChecksumOffload } from "./lab/checksum-offload.ts";
 import { leaveToSwitch } from "./leave-to-switch.ts";
@@ -28,6 +31,8 @@ const serviceCidrs = [cidr("10.96.0.0/16"), cidr("fd00:96::/112")];
 /** Where the node itself is met, and a host beyond it that knows nothing of pods and services. */
 export const nodeAddress = { 4: "172.30.0.1", 6: "fd00:30::1" } as const;
 export const outside = { 4: "198.51.100.2", 6: "fd00:51::2" } as const;
+/** Addresses that the world has the node for the way to. */
+const beyondNode = { 4: "203.0.113.0/24", 6: "fd00:113::/64" } as const;
 export const gatewayAddress = { 4: "10.10.1.1", 6: "fd00:10:1::1" } as const;
 
 const pipeline: PipelineContext = {
@@ -35,13 +40,23 @@ const pipeline: PipelineContext = {
   gateway: { ...gateway, addresses: [ip(gatewayAddress[4]), ip(gatewayAddress[6])] },
   nodeAddresses: [cidr(`${nodeAddress[4]}/24`), cidr(`${nodeAddress[6]}/64`)],
   podSubnets: [cidr("10.10.1.0/24"), cidr("fd00:10:1::/64")],
+  nodePorts: { addresses: [ip(nodeAddress[4]), ip(nodeAddress[6])], refuses: true },
   multitenant: false,
 };
+
+/** As the agent has the node's kernel do it. */
+const rules = packetRules({
+  bridge: gateway.name,
+  subnets: [],
+  masquerade: false,
+  nodeLocal: virtualHosts(serviceCidrs),
+  services: switchedServices(gateway.name, []),
+});
 
 interface Agent {
   readonly policies: OvsPolicies;
   readonly program: OpenFlowProgram;
-  readonly reconciler: ServiceReconciler;
+  readonly services: OvsServices;
 }
 
 /** A pod with an address of each family. */
@@ -53,8 +68,8 @@ export interface TestPod {
 }
 
 /**
- * One node with the real flows and the real reconciler of services on an Open vSwitch of its own, with as many pods as are
- * asked for and a host outside: without agent and plugin, so that a test says what the services are.
+ * One node with the real flows, packet rules and routes of services on an Open vSwitch of its own, with as many pods as
+ * are asked for and a host outside: without agent and plugin, so that a test says what the services are.
  */
 export class ServiceNode implements AsyncDisposable {
   readonly namespace: NetworkNamespace;
@@ -63,7 +78,8 @@ export class ServiceNode implements AsyncDisposable {
   readonly pods: TestPod[] = [];
   readonly log: string[] = [];
   readonly #stack: AsyncDisposableStack;
-  readonly #services = new LiveValue<ReadonlyMap<string, Service>>();
+  readonly #host: LinuxHost;
+  #services: ReadonlyMap<string, ServicePort> | undefined;
   readonly #podParts = new Map<string, FlowSet>();
   readonly #interfaces = new Map<string, PodOnSwitch>();
   #round: number | undefined;
@@ -76,7 +92,12 @@ export class ServiceNode implements AsyncDisposable {
     const vswitch = stack.use(await OpenVswitch.start("both", { within: namespace.within }));
     await makeBridge(vswitch);
     await makeNode(namespace, beyond);
-    const node = new ServiceNode(namespace, beyond, vswitch, stack.move());
+    const sockets = namespace.within(() => {
+      const kernel = new Kernel();
+      return { kernel, links: kernel.openSocket(), filters: kernel.openPacketFilterSocket() };
+    });
+    for (const one of Object.values(sockets)) stack.use(one);
+    const node = new ServiceNode(namespace, beyond, vswitch, sockets, stack.move());
     for (let i = 0; i < pods; i++) await node.#addPod(i);
     await node.startAgent();
     return node;
@@ -86,22 +107,32 @@ export class ServiceNode implements AsyncDisposable {
     namespace: NetworkNamespace,
     beyond: NetworkNamespace,
     vswitch: OpenVswitch,
+    { links, filters }: { readonly links: NetlinkSocket; readonly filters: NetlinkSocket },
     stack: AsyncDisposableStack,
   ) {
     this.namespace = namespace;
     this.outside = beyond;
     this.vswitch = vswitch;
     this.#stack = stack;
+    const sets = new ServiceSets(filters, gateway.name);
+    const logger = createLogger("warn", (line) => void this.log.push(line));
+    this.#host = new LinuxHost(links, gateway.name, vswitch.directory, logger, undefined, sets);
   }
 
   /**
    * What an agent does that starts, for the first time or again: all flows anew, then the ones of before away.
-   * @param wanted what it knows of policies by then @param told is to hear of all verdicts
+   * @param wanted what it knows of policies by then
+   * @param services whether it knows the services too, or does not until it is told
+   * @param told is to hear of all verdicts
    */
-  async startAgent(wanted?: NodePolicies, told?: (verdict: Verdict) => void): Promise<void> {
+  async startAgent(
+    wanted?: NodePolicies,
+    services: "known" | "until it is told" = "known",
+    told?: (verdict: Verdict) => void,
+  ): Promise<void> {
     const context = { ...pipeline, metered: told !== undefined };
     await this.#agent?.policies[Symbol.asyncDispose]();
-    await this.#agent?.reconciler[Symbol.asyncDispose]();
+    await this.#agent?.services[Symbol.asyncDispose]();
     await this.#agent?.program[Symbol.asyncDispose]();
     const management = `unix:${this.vswitch.management("br-int")}`;
     const rounds = {
@@ -111,18 +142,19 @@ export class ServiceNode implements AsyncDisposable {
       },
     };
     const program = await OpenFlowProgram.start({ management, rounds });
-    const source: ServiceSource = {
-      current: undefined,
-      subscribe: (listener) => this.#services.subscribe(listener),
-      [Symbol.asyncDispose]: async () => undefined,
-    };
     const logger = createLogger("warn", (line) => void this.log.push(line));
-    const reconciler = new ServiceReconciler({ source, program, context, cidrs: serviceCidrs, management, logger });
+    const balanced = new OvsServices({
+      proxyAll: true,
+      nodePortAddresses: [],
+      cidrs: serviceCidrs,
+      management,
+      logger,
+    });
     const policies = new OvsPolicies(management);
     if (told !== undefined) policies.report("all", told);
     if (wanted !== undefined) await policies.enforce(wanted).catch(() => undefined);
     policies.begin(program, context, () => this.#purge());
-    this.#agent = { program, reconciler, policies };
+    this.#agent = { program, services: balanced, policies };
     await program.set(
       new Map([
         ...policies.alongside(this.#interfaces),
@@ -130,16 +162,29 @@ export class ServiceNode implements AsyncDisposable {
         ...this.#podParts,
       ]),
     );
-    if (this.#services.current !== undefined) await reconciler.synced();
-    await program.finishRound();
+    balanced.begin(program, context, {
+      open: async ({ ips, ...ways }) => {
+        await this.#host.serve(ways);
+        return this.#lead(ips);
+      },
+      complete: () => program.finishRound(),
+    });
+    await program.finishRound(Category.service);
+    if (this.#services !== undefined && services === "known") await this.serve(...this.#services.values());
+  }
+
+  async #lead(ips: readonly Ip[]): Promise<ReadonlyMap<string, string>> {
+    const refused = await this.#host.setRoutes(serviceRoutes(serviceCidrs, ips));
+    if (refused.length > 0) throw new Error(`A route is refused: ${JSON.stringify(refused[0]?.why)}`);
+    return new Map();
   }
 
   /** Has these services, and no others. Answers when packets go by them: the switch lags behind its flows for a moment. */
-  async serve(...services: readonly Service[]): Promise<void> {
-    this.#services.set(new Map(services.map((service) => [service.key, service])));
-    await Bun.sleep(0);
-    await this.#agent?.reconciler.synced();
+  async serve(...services: readonly ServicePort[]): Promise<readonly RefusedService[]> {
+    this.#services = new Map(services.map((service) => [service.key, service]));
+    const refused = await this.#agent?.services.apply(this.#services, new AbortController().signal);
     await this.#purge();
+    return refused ?? [];
   }
 
   async #purge(): Promise<void> {
@@ -165,7 +210,7 @@ export class ServiceNode implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#agent?.reconciler[Symbol.asyncDispose]();
+    await this.#agent?.services[Symbol.asyncDispose]();
     await this.#agent?.program[Symbol.asyncDispose]();
     for (const { namespace } of this.pods) namespace[Symbol.dispose]();
     await this.#stack.disposeAsync();
@@ -233,8 +278,9 @@ async function makeNode(namespace: NetworkNamespace, beyond: NetworkNamespace): 
     `addr add ${outside[6]}/64 dev eth0 nodad`,
     `route add ${nodeAddress[4]}/32 via 198.51.100.1`,
     `route add ${nodeAddress[6]}/128 via fd00:51::1`,
+    `route add ${beyondNode[4]} via 198.51.100.1`,
+    `route add ${beyondNode[6]} via fd00:51::1`,
   );
-  const routes = serviceRoutes(serviceCidrs);
   await namespace.ip(
     "link set nic up",
     "addr add 198.51.100.1/24 dev nic",
@@ -244,10 +290,9 @@ async function makeNode(namespace: NetworkNamespace, beyond: NetworkNamespace): 
     `link set ${name} up`,
     `addr add ${gatewayAddress[4]}/24 dev ${name}`,
     `addr add ${gatewayAddress[6]}/64 dev ${name} nodad`,
-    ...routes.map(({ via, mac }) => `neigh replace ${formatIp(via)} lladdr ${mac} nud permanent dev ${name}`),
-    ...routes.map(({ dst, via }) => `route replace ${formatCidr(dst)} via ${formatIp(via)} dev ${name} onlink`),
   );
   withoutChecksumOffload(beyond, "eth0");
+  await namespace.run("nft -f -", rules);
   await namespace.run(
     "nft -f -",
     `table inet out { chain post { type nat hook postrouting priority 100; oifname "nic" masquerade; }; }`,

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Endpoint, Service } from "../../agent/datapath/ovs/services/service.ts";
+import type { Endpoint, ServicePort } from "../../agent/datapath/services.ts";
 import { parseIp } from "../../shared/net/ip.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
+import { endpointAt, servicePort } from "../support/service-port.ts";
 import { call, DatagramClient, NamedServer, tally } from "./named-server.ts";
 import { gatewayAddress, nodeAddress, outside, ServiceNode } from "./service-node.ts";
 
@@ -26,14 +27,16 @@ describeWith("services", ["root", "openvswitch", "nft"], () => {
     await node?.[Symbol.asyncDispose]();
   });
 
-  const to = (address: string, weight = 100): Endpoint => ({ ip: ip(address), port, weight });
-  const service = (family: 4 | 6, endpoints: readonly Endpoint[], more: Partial<Service> = {}): Service => ({
-    key: `default/web:${family}`,
-    clusterIp: ip(clusterIp[family]),
-    protocol: "tcp",
-    port: 80,
-    endpoints,
+  const to = (address: string, weight = 100): Endpoint => endpointAt(address, port, weight);
+  const service = (family: 4 | 6, endpoints: readonly Endpoint[], more: Partial<ServicePort> = {}): ServicePort => ({
+    ...servicePort({ key: `default/web:${family}`, clusterIp: clusterIp[family], endpoints }),
     ...more,
+  });
+  const answeredBy = (all: ServicePort, endpoints: readonly Endpoint[]): ServicePort => ({
+    ...all,
+    internal: endpoints,
+    external: endpoints,
+    cluster: endpoints,
   });
   const client = () => node.pod(3).namespace;
 
@@ -140,11 +143,11 @@ describeWith("services", ["root", "openvswitch", "nft"], () => {
       const others = Array.from({ length: 60 }, (_, i) =>
         to(family === 4 ? `10.10.1.${100 + i}` : `fd00:10:1::${100 + i}`),
       );
-      await node.serve({ ...sticky, endpoints: [...sticky.endpoints, ...others] }, loose);
+      await node.serve(answeredBy(sticky, [...all, ...others]), loose);
       expect(await tally(5, () => call(client(), clusterIp[family], 80))).toEqual({ [own]: 5 });
       // Its endpoint leaves the service, and stays in the other.
-      const left = sticky.endpoints.filter((_, i) => `pod${i}` !== own);
-      await node.serve({ ...sticky, endpoints: left }, loose);
+      const left = all.filter((_, i) => `pod${i}` !== own);
+      await node.serve(answeredBy(sticky, left), loose);
       const next = (await call(client(), clusterIp[family], 80))!.name;
       expect(next).not.toBe(own);
       expect(await tally(20, () => call(client(), clusterIp[family], 80))).toEqual({ [next]: 20 });
@@ -184,7 +187,12 @@ describeWith("services", ["root", "openvswitch", "nft"], () => {
       await node.serve(dns);
       using one = await DatagramClient.open(client(), family);
       const own = (await one.ask(clusterIp[family], 80))!.name;
-      await node.serve({ ...dns, endpoints: both.filter((_, i) => `pod${i}` !== own) });
+      await node.serve(
+        answeredBy(
+          dns,
+          both.filter((_, i) => `pod${i}` !== own),
+        ),
+      );
       // Open connections are not torn off at once: it is still the old one that answers.
       await eventually(async () => (await one.ask(clusterIp[family], 80))?.name !== own, "the endpoint that is left");
       expect(node.log).toEqual([]);

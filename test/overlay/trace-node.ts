@@ -6,8 +6,9 @@ import { formatIdentity, roleIds } from "../../agent/datapath/ovs/database/port-
 import type { PipelineContext } from "../../agent/datapath/ovs/pipeline/context.ts";
 import { Category, cookieOf } from "../../agent/datapath/ovs/pipeline/cookie.ts";
 import { baseFlows, peerFlows, podFlows } from "../../agent/datapath/ovs/pipeline/mod.ts";
-import type { Service } from "../../agent/datapath/ovs/services/service.ts";
+import { servedPort } from "../../agent/datapath/ovs/services/served-port.ts";
 import { serviceFlowSet } from "../../agent/datapath/ovs/services/service-flows.ts";
+import type { ServicePort } from "../../agent/datapath/services.ts";
 import { addFlow, deleteFlows, type Flow, type OpenFlowClient } from "../../agent/protocols/openflow/mod.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { addGroup, deleteAllGroups } from "../fakes/openflow/requests.ts";
@@ -30,7 +31,7 @@ const pods = [
 export interface Pipeline {
   readonly mode?: PipelineContext["mode"];
   readonly peers?: readonly ClusterNode[];
-  readonly services?: readonly Service[];
+  readonly services?: readonly ServicePort[];
   /** VNIDs of the two pods; absent: projects are not kept apart. */
   readonly vnids?: readonly [number, number];
 }
@@ -89,7 +90,7 @@ export class TraceNode implements AsyncDisposable {
       ),
       ...peers.flatMap((each, i) => marked(peerFlows(context, each), Category.node, i)),
     ];
-    const parts = services.map((service, i) => serviceFlowSet(service, i + 1));
+    const parts = services.map((service, i) => serviceFlowSet(servedPort(service, true), () => i + 1, context));
     using client = await this.#connect();
     await client.bundle([
       deleteFlows(),

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { TerminalRun } from "../fakes/terminal-run.ts";
 import { describeWith } from "../support/requires.ts";
-import { ip, peer, TraceNode } from "./trace-node.ts";
+import { endpointAt, servicePort } from "../support/service-port.ts";
+import { peer, TraceNode } from "./trace-node.ts";
 
 interface Traced {
   readonly packet: Readonly<Record<string, unknown>>;
@@ -137,15 +138,15 @@ describeWith("pipette trace on a real switch with the real pipeline", ["linux", 
   });
 
   test("a service's endpoint is chosen; one without endpoints drops", async () => {
-    const service = { clusterIp: ip("10.96.0.10"), protocol: "tcp" } as const;
-    const endpoint = { ip: ip("10.10.1.3"), port: 8080, weight: 1 };
+    const here = [endpointAt("10.10.1.3")];
     await node.program({
       peers: [peer],
       services: [
-        { ...service, key: "default/here", port: 80, endpoints: [endpoint] },
-        { ...service, key: "default/away", port: 81, endpoints: [{ ...endpoint, ip: ip("10.10.2.3") }] },
-        { ...service, key: "default/kept", port: 82, endpoints: [endpoint], affinitySeconds: 60 },
-        { ...service, key: "default/none", port: 83, endpoints: [] },
+        servicePort({ key: "default/here", endpoints: here }),
+        servicePort({ key: "default/away", port: 81, endpoints: [endpointAt("10.10.2.3")] }),
+        servicePort({ key: "default/kept", port: 82, endpoints: here, affinitySeconds: 60 }),
+        servicePort({ key: "default/none", port: 83 }),
+        servicePort({ key: "default/local", port: 84, cluster: here, external: here }),
       ],
     });
     const run = await node.trace("web", "10.96.0.10", "--tcp", "80");
@@ -159,7 +160,10 @@ describeWith("pipette trace on a real switch with the real pipeline", ["linux", 
     expect(away.next).toBe("pipette trace 10.10.1.2 10.10.2.3 --from-tunnel 172.30.0.1 --tcp 8080");
     expect((await json("web", "10.96.0.10", "--tcp", "82")).verdict.text).toBe("delivered to pod shop/db by port p2");
     expect((await json("web", "10.96.0.10", "--tcp", "83")).verdict.text).toContain(
-      "dropped in table ServiceLB, which chooses an endpoint of a service: the service at 10.96.0.10 has no endpoint",
+      "dropped in table EndpointDNAT, which translates the service's address to the endpoint's: the service at 10.96.0.10 has no endpoint",
+    );
+    expect((await json("web", "10.96.0.10", "--tcp", "84")).verdict.text).toContain(
+      "the service at 10.96.0.10 has no endpoint on this node, and asks for one there",
     );
   });
 

@@ -67,7 +67,7 @@ describe("what becomes of a packet", () => {
       expect(reasonOf(hop)).toMatchObject({ t: "dropped", reason: expect.stringContaining(reason) });
     const service = (match: string) => verdict(pass(`110. ${match}, priority 200\n    drop`));
     expect(service("tcp,reg4=0x10000/0x70000,nw_dst=10.10.1.3,tp_dst=80")).toMatchObject({
-      reason: "the service at 10.10.1.3 has no endpoint",
+      reason: "the service at 10.10.1.3 has no endpoint on this node, and asks for one there",
     });
     expect(service("ip,reg4=0x10000/0x70000,nw_dst=10.10.0.0/16")).toMatchObject({
       reason: "no service of this protocol and port has 10.10.1.3",

@@ -179,8 +179,13 @@ const dropFlows: Partial<Record<TableName, (match: string, packet: Packet) => st
   L2ForwardingCalc: () => "it looks like a packet of the tunnel, which only nodes may send",
   ConntrackState: (match) =>
     match.includes("+inv") ? "connection tracking takes it for a packet that no connection has" : undefined,
+  PreRoutingClassifier: (_, { source, destination: { ip } }) =>
+    `the service at ${formatIp(ip)} is not for ${formatIp(source.ip)}: it is in none of its source ranges`,
+  EndpointDNAT: (match, { destination: { ip } }) =>
+    match.includes("reg0=") ? `the service at ${formatIp(ip)} has no endpoint` : undefined,
   ServiceLB: (match, { destination: { ip } }) => {
-    if (/(?:tcp|udp|sctp|tp)_dst=/.test(match)) return `the service at ${formatIp(ip)} has no endpoint`;
+    if (/(?:tcp|udp|sctp|tp)_dst=/.test(match))
+      return `the service at ${formatIp(ip)} has no endpoint on this node, and asks for one there`;
     return /(?:nw|ipv6)_dst=/.test(match) ? `no service of this protocol and port has ${formatIp(ip)}` : undefined;
   },
 };

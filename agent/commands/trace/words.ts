@@ -137,6 +137,7 @@ const registerWords = {
   destination: named(destinations, "to "),
   rewriteMac: flag("to be routed", "not to be routed"),
   noEndpoint: flag("the service has no endpoint", "the service has endpoints"),
+  nodePort: flag("for the node's own address", "not for the node's own address"),
   refused: flag("no rule of a policy allows it", "not refused by policies"),
   egressJudged: flag("a rule for sending is found", "no rule for sending is looked for"),
   ingressJudged: flag("a rule for receiving is found", "no rule for receiving is looked for"),

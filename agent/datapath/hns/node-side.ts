@@ -98,6 +98,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
           await gateway();
         },
         ...keptBySystem,
+        ownAddresses: async () => [cardOf(network).address.ip],
         setRoutes: async (wanted) => {
           const settings = {
             ...settingsOf(network, dataDir),

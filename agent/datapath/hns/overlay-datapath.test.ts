@@ -49,6 +49,7 @@ const open = (): OverlayDataPath =>
     requireSwitch: async () => void calls.push("switch"),
     openNode: () => node,
     policies: new OvsPolicies("unix:/nowhere"),
+    services: undefined,
     restoreHost: async () => void calls.push("restore"),
     waiterOn: ({ connectPod }) =>
       new AdapterWaiter({

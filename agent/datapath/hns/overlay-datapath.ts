@@ -8,14 +8,17 @@ import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../dat
 import {
   type ConnectedPod,
   type OverlayNode,
+  type OvsDataPathOptions,
   OvsNode,
   type OvsNodeOptions,
   OvsPolicies,
   openDatabase,
   type PodPort,
+  servicesOf,
   withCniErrors,
 } from "../ovs/mod.ts";
 import type { PolicyEnforcement } from "../policies.ts";
+import type { ServiceProxy } from "../services.ts";
 import { AdapterWaiter } from "./adapter-waiter.ts";
 import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
@@ -35,6 +38,7 @@ export interface OverlayDataPathOptions {
   restoreHost(): Promise<void>;
   /** Of the node that is opened. */
   readonly policies: PolicyEnforcement;
+  readonly services: ServiceProxy | undefined;
   /** Waits for the pods' adapters, by the node that is opened. Disposed with this one. */
   waiterOn(node: OverlayNode): AdapterWaiter;
 }
@@ -51,11 +55,13 @@ interface Started {
 export class OverlayDataPath implements DataPath {
   readonly #options: OverlayDataPathOptions;
   readonly policies: PolicyEnforcement;
+  readonly services?: ServiceProxy;
   #standing: Started | undefined;
 
   constructor(options: OverlayDataPathOptions) {
     this.#options = options;
     this.policies = options.policies;
+    if (options.services !== undefined) this.services = options.services;
   }
 
   async start(): Promise<void> {
@@ -195,7 +201,7 @@ export interface OverlayParts {
   readonly run: HostRunner;
   readonly logger: Logger;
   /** As the configuration and the cluster have it. */
-  readonly ovs: Omit<OvsNodeOptions, "mtu" | "host" | "uplink" | "nodeAddresses" | "policies">;
+  readonly ovs: Omit<OvsDataPathOptions, "mtu" | "uplink" | "nodeAddresses">;
 }
 
 /** The data path of HNS with Open vSwitch as what forwards: the card is its uplink, the switch's adapter its own port. */
@@ -204,9 +210,11 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
     network.mtu ?? podMtu(transportMtu, ovs.mode, ovs.tunnel.type, [address]);
   const host = side.hostNetworkOf(network);
   const policies = new OvsPolicies(ovs.management);
+  const services = servicesOf(ovs);
   return new OverlayDataPath({
     hns,
     policies,
+    services,
     restoreHost: () => host.again(),
     requireSwitch: async () => {
       using database = openDatabase(ovs.database);
@@ -214,7 +222,15 @@ export function createOverlayDataPath({ hns, network, side, run, logger, ovs }: 
     },
     openNode: () => {
       const { name, address } = side.cardOf(network);
-      return new OvsNode({ ...ovs, uplink: name, nodeAddresses: [address], mtu: mtuOn(address), host, policies });
+      return new OvsNode({
+        ...ovs,
+        uplink: name,
+        nodeAddresses: [address],
+        mtu: mtuOn(address),
+        host,
+        policies,
+        services,
+      });
     },
     waiterOn: (node) =>
       new AdapterWaiter({

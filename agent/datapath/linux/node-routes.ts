@@ -1,4 +1,4 @@
-import { formatCidr, formatIp } from "../../../shared/net/ip.ts";
+import { formatCidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
 import {
   addRoute,
   deleteRoute,
@@ -19,12 +19,14 @@ export const routeProtocol = 0x70;
  * Sets exactly these routes of ours, and removes others of any agent. Refused routes are answered; they do not stop the
  * rest.
  * @param gateway the interface of those that are `by` it
+ * @param keptVia routes by these next hops stay, whether they are wanted or not
  * @throws {NetlinkError} where the kernel cannot be asked
  */
 export function setNodeRoutes(
   socket: NetlinkSocket,
   routes: readonly NodeRoute[],
   gateway?: Link,
+  keptVia: readonly Ip[] = [],
 ): readonly RefusedRoute[] {
   const standing = ownRoutes(socket);
   const there = new Set(standing.map((route) => standingKey(gateway, route)));
@@ -35,7 +37,9 @@ export function setNodeRoutes(
     Errno.EEXIST,
   );
   const wanted = new Set(routes.map(wantedKey));
-  const stale = standing.filter((route) => !wanted.has(standingKey(gateway, route)));
+  const kept = new Set(keptVia.map(formatIp));
+  const isKept = ({ hops: [hop] }: Route): boolean => hop?.gateway !== undefined && kept.has(formatIp(hop.gateway));
+  const stale = standing.filter((route) => !wanted.has(standingKey(gateway, route)) && !isKept(route));
   throwFirst(remove(socket, stale));
   return [...refusals].flatMap(([at, { message }]) => {
     const route = added[at];

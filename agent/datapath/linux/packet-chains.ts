@@ -84,6 +84,8 @@ export interface Projects {
 const maxClients = 65_536;
 
 const words = { 4: ["ip", "ipv4_addr"], 6: ["ip6", "ipv6_addr"] } as const;
+/** In the order of their numbers. */
+const bothFamilies = [4, 6] as const;
 
 /**
  * Packets from a pod through the node to a pod, as by a service of kube-proxy or a host port of portmap, keep their
@@ -159,3 +161,60 @@ export const tunnelRules = ({ bridge, tunnel }: GuardedNetwork): readonly string
 
 const packetsOf = (tunnel: TunnelPackets): string =>
   tunnel.protocol === "gre" ? "meta l4proto gre" : `${tunnel.protocol} dport ${tunnel.port}`;
+
+/** Services that a switch balances, also for the node itself and for others. */
+export interface SwitchedServices {
+  /** The interface that leads to the switch. */
+  readonly bridge: string;
+  /** For packets for node ports, so that they are routed to the switch. */
+  readonly virtual: Readonly<Record<Family, Ip>>;
+  /** The next hop of the routes to services. */
+  readonly nextHop: Readonly<Record<Family, Ip>>;
+  /** Blocks of the node's addresses at which node ports answer; none: all but loopback. */
+  readonly nodePortAddresses: readonly Cidr[];
+}
+
+/**
+ * The sets whose elements change with services: node ports by protocol and port, and where nobody is to answer, by
+ * address, protocol and port.
+ */
+export const serviceSets: readonly string[] = bothFamilies.flatMap((family) => [
+  `set node-ports${family} { type inet_proto . inet_service; }`,
+  `set refused${family} { type ${words[family][1]} . inet_proto . inet_service; }`,
+]);
+
+/** What is for the node's own address and a node port is for the switch, which the kernel would keep otherwise. */
+export const nodePortRules = (services: SwitchedServices): readonly string[] =>
+  bothFamilies.flatMap((family) => {
+    const [ip] = words[family];
+    const blocks = minimal(services.nodePortAddresses.filter((one) => one.ip.family === family)).map(block);
+    if (services.nodePortAddresses.length > 0 && blocks.length === 0) return [];
+    const where = blocks.length > 0 ? ` ${ip} daddr { ${blocks.join(", ")} }` : "";
+    const own = `${ip} daddr != ${formatCidr(loopback[family])}${where} fib daddr type local`;
+    const target = formatIp(services.virtual[family]);
+    return [`${own} meta l4proto . th dport @node-ports${family} dnat ${ip} to ${target}`];
+  });
+
+/** The node asks itself by its own address, which the switch would take for somebody else's. */
+export const ownSourceRules = ({ bridge, virtual }: SwitchedServices): readonly string[] =>
+  bothFamilies.map((family) => {
+    const [ip] = words[family];
+    return `oifname "${bridge}" ${ip} daddr ${formatIp(virtual[family])} fib saddr type local masquerade`;
+  });
+
+/**
+ * Tells clients at once that nobody is going to answer. What the switch gives to the kernel for a service is to be
+ * refused in any case: back in the switch it would be a connection of its own, with the same addresses and ports.
+ */
+export const refusedRules = ({ bridge, virtual, nextHop }: SwitchedServices): readonly string[] =>
+  bothFamilies.flatMap((family) => {
+    const [ip] = words[family];
+    const fromSwitch = `iifname "${bridge}" ${ip} daddr != ${formatIp(virtual[family])}`;
+    return [
+      `${ip} daddr . meta l4proto . th dport @refused${family}`,
+      `${fromSwitch} rt ${ip} nexthop ${formatIp(nextHop[family])}`,
+    ].flatMap((nobody) => [
+      `${nobody} meta l4proto tcp reject with tcp reset`,
+      `${nobody} reject with icmpx type port-unreachable`,
+    ]);
+  });

@@ -30,7 +30,8 @@ const gone = (name: string): string =>
 const guardsEmptied =
   emptied("unforwarded", "type filter hook forward priority filter") +
   emptied("loopback", "type filter hook prerouting priority raw") +
-  ["tunnel-input", "tunnel-forward", "tunnel-output"].map(gone).join("");
+  ["tunnel-input", "tunnel-forward", "tunnel-output"].map(gone).join("") +
+  ["node-ports", "node-ports-output", "node-ports-source", "refused-forward", "refused-output"].map(gone).join("");
 
 test("replaces the chains of its bridge in one go, with one rule per subnet", () => {
   expect(packetRules(network)).toBe(`table inet pipette-br-pods
@@ -89,6 +90,32 @@ test("hides what means nothing elsewhere in any case", () => {
   expect(rules).toContain('    ip saddr 169.254.0.253 oifname != "br-pods" masquerade;');
   expect(rules).toContain('    ip6 saddr fc01::aabb:ccdd:eeff oifname != "br-pods" masquerade;');
   expect(rules).not.toContain("10.1.2.0/24");
+});
+
+test("gives to a switch what is for node ports, and refuses what nobody is to answer", () => {
+  const services = {
+    bridge: "br-pods",
+    virtual: { 4: parseIp("169.254.0.252")!, 6: parseIp("fc01::aabb:ccdd:eefe")! },
+    nextHop: { 4: parseIp("169.254.0.253")!, 6: parseIp("fc01::aabb:ccdd:eeff")! },
+    nodePortAddresses: [],
+  };
+  const rules = packetRules({ ...network, services });
+  expect(rules).toContain("  set node-ports4 { type inet_proto . inet_service; }\n");
+  expect(rules).toContain("  set refused6 { type ipv6_addr . inet_proto . inet_service; }\n");
+  for (const chain of ["node-ports", "node-ports-output"])
+    expect(rules).toContain(
+      `  chain ${chain} {\n    ip daddr != 127.0.0.0/8 fib daddr type local meta l4proto . th dport @node-ports4 dnat ip to 169.254.0.252;\n`,
+    );
+  expect(rules).toContain('    oifname "br-pods" ip daddr 169.254.0.252 fib saddr type local masquerade;\n');
+  expect(rules).toContain(
+    "    ip6 daddr . meta l4proto . th dport @refused6 reject with icmpx type port-unreachable;\n",
+  );
+  expect(rules).toContain(
+    '    iifname "br-pods" ip daddr != 169.254.0.252 rt ip nexthop 169.254.0.253 meta l4proto tcp reject with tcp reset;\n',
+  );
+  const some = packetRules({ ...network, services: { ...services, nodePortAddresses: [parseCidr("192.0.2.0/24")!] } });
+  expect(some).toContain("ip daddr != 127.0.0.0/8 ip daddr { 192.0.2.0/24 } fib daddr type local meta");
+  expect(some).not.toContain("@node-ports6");
 });
 
 test("without nft pods that need no masquerade have their network, and the node says what is open", async () => {

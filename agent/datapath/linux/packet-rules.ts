@@ -13,8 +13,13 @@ import {
   loopbackRules,
   type MasqueradedNetwork,
   masqueradeRules,
+  nodePortRules,
+  ownSourceRules,
   projectRules,
   projectsOf,
+  refusedRules,
+  type SwitchedServices,
+  serviceSets,
   tunnelRules,
   unforwardedRules,
   unmasqueradedRules,
@@ -23,7 +28,7 @@ import {
 import { rulesProblem } from "./rule-keeper.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
-export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork;
+export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork & { readonly services?: SwitchedServices };
 
 interface Chain {
   readonly name: string;
@@ -39,6 +44,9 @@ export const packetTable = ({ bridge }: Pick<ForwardedNetwork, "bridge">): strin
 
 function chainsOf(network: ForwardedNetwork): readonly Chain[] {
   const tunnel = tunnelRules(network);
+  const { services } = network;
+  const nodePorts = services === undefined ? [] : nodePortRules(services);
+  const refused = services === undefined ? [] : refusedRules(services);
   return [
     { name: "postrouting", hook: "type nat hook postrouting priority srcnat", rules: masqueradeRules(network) },
     { name: "projects", hook: "type nat hook postrouting priority srcnat - 10", ...projectRules(projectsOf(network)) },
@@ -50,6 +58,20 @@ function chainsOf(network: ForwardedNetwork): readonly Chain[] {
     { name: "tunnel-forward", hook: "type filter hook forward priority filter", rules: tunnel },
     // Packets that IPVS has translated are not forwarded but leave as the node's own.
     { name: "tunnel-output", hook: "type filter hook postrouting priority filter", rules: tunnel },
+    {
+      name: "node-ports",
+      hook: "type nat hook prerouting priority dstnat",
+      sets: services === undefined ? [] : serviceSets,
+      rules: nodePorts,
+    },
+    { name: "node-ports-output", hook: "type nat hook output priority -100", rules: nodePorts },
+    {
+      name: "node-ports-source",
+      hook: "type nat hook postrouting priority srcnat - 10",
+      rules: services === undefined ? [] : ownSourceRules(services),
+    },
+    { name: "refused-forward", hook: "type filter hook forward priority filter", rules: refused },
+    { name: "refused-output", hook: "type filter hook output priority filter", rules: refused },
   ];
 }
 

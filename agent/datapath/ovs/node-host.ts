@@ -1,12 +1,16 @@
+import { formatIp, type Ip } from "../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { RefusedRoute } from "../routes.ts";
 import { dropNodePort } from "./database/node-bridge.ts";
 import { interfaceNamed, readInUserSpace, type SwitchDatabase } from "./database/switch-database.ts";
-import { nodeRoutes } from "./node-routes.ts";
+import { nodeRoutes, virtualHosts } from "./node-routes.ts";
 import { gatewayOf } from "./node-set-up.ts";
 import type { OvsNodeOptions } from "./options.ts";
-import type { PodPort } from "./overlay-node.ts";
+import type { PodPort, ServiceWays } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
+
+/** In the place of an address: that of node ports. */
+export const nodePortsName = "node ports";
 
 /** The node's own network for the overlay: the gateway, routes, and an uplink's addresses. */
 export class NodeHost {
@@ -18,6 +22,9 @@ export class NodeHost {
   #isStale = false;
   /** Refused routes, which the next set-up tries again. */
   #refusedRoutes: readonly RefusedRoute[] = [];
+  /** External IPs of services, and load balancers'; absent until they are known. */
+  #serviceIps: readonly Ip[] | undefined;
+  #ownIps: ReadonlySet<string> = new Set();
 
   constructor(options: OvsNodeOptions, db: SwitchDatabase) {
     this.#options = options;
@@ -53,10 +60,39 @@ export class NodeHost {
     const device = this.#gatewayDevice();
     this.#isStale = true;
     await host.useGateway(gatewayOf(this.#options));
-    this.#refusedRoutes = await host.setRoutes(nodeRoutes(this.#options, context, nodes, pods));
+    // The kernel keeps what is for its own addresses, whatever the routes say.
+    const { services, serviceCidrs } = this.#options;
+    const wanted = this.#serviceIps ?? [];
+    this.#ownIps = new Set(wanted.length === 0 ? [] : (await host.ownAddresses()).map(formatIp));
+    const serviceIps = wanted.filter((ip) => !this.#ownIps.has(formatIp(ip)));
+    const areUnknown = services?.proxyAll === true && this.#serviceIps === undefined;
+    this.#refusedRoutes = await host.setRoutes(
+      nodeRoutes(this.#options, context, nodes, pods, serviceIps),
+      // Those of an earlier agent.
+      areUnknown ? virtualHosts(serviceCidrs) : [],
+    );
     this.#device = device;
     // A refused route, for example because its interface is down, may succeed later.
     this.#isStale = this.#refusedRoutes.length > 0;
+  }
+
+  /** Gives to the bridge what services are asked for; addresses with the next set-up. @throws {CniError} */
+  async serve({ ips, ...ways }: ServiceWays): Promise<void> {
+    await this.#options.host.serve?.(ways);
+    const texts = (all: readonly Ip[] | undefined): string | undefined => all?.map(formatIp).join();
+    if (texts(ips) === texts(this.#serviceIps)) return;
+    this.#serviceIps = ips;
+    this.#isStale = true;
+  }
+
+  /** Why addresses of services do not lead to the bridge, by address; of node ports by `nodePortsName`. */
+  get unserved(): ReadonlyMap<string, string> {
+    const routes = this.#refusedRoutes.map(({ route, why }) => [formatIp(route.dst.ip), why] as const);
+    const own = [...this.#ownIps].map((ip) => [ip, "it is an address of the node itself"] as const);
+    const { host } = this.#options;
+    const nodePorts =
+      host.serve === undefined ? [[nodePortsName, "the system gives nothing of its own to the switch"] as const] : [];
+    return new Map([...routes, ...own, ...nodePorts]);
   }
 
   /** Moves the uplink's addresses to the bridge. @throws {CniError} */

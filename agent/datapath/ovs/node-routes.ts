@@ -1,22 +1,26 @@
-import { bitsOf, type Cidr, gatewayIn, type Ip } from "../../../shared/net/ip.ts";
+import { bitsOf, type Cidr, gatewayIn, hostBlock, type Ip } from "../../../shared/net/ip.ts";
 import { addressOnLink } from "../../cluster/cluster.ts";
 import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { NodeRoute } from "../routes.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { virtualAddress, wayTo } from "./pipeline/mod.ts";
+import { virtualAddress, virtualNodePort, wayTo } from "./pipeline/mod.ts";
 import { virtualMac } from "./pipeline/registers.ts";
 
-/** All routes that the node's own packets need. */
+/** All routes that the node's own packets need, and those of others for services. */
 export const nodeRoutes = (
-  { services, serviceCidrs }: Pick<OvsNodeOptions, "services" | "serviceCidrs">,
+  {
+    services,
+    serviceCidrs,
+  }: Pick<OvsNodeOptions, "serviceCidrs"> & { readonly services?: { readonly proxyAll: boolean } | undefined },
   context: PipelineContext,
   nodes: ReadonlyMap<string, ClusterNode>,
   pods: Iterable<PodPort>,
+  serviceIps: readonly Ip[] = [],
 ): readonly NodeRoute[] => [
   ...peerRoutes(context, nodes),
-  ...(services === undefined ? [] : serviceRoutes(serviceCidrs)),
+  ...(services?.proxyAll === true ? serviceRoutes(serviceCidrs, serviceIps) : []),
   ...(context.mode === "networkPolicyOnly" ? podRoutes(pods) : []),
 ];
 
@@ -52,11 +56,13 @@ export const virtualHosts = (cidrs: readonly Cidr[]): Ip[] =>
 
 /**
  * The node's own routes to services: through a virtual host behind the gateway port with a static MAC. Its address is
- * also the source when the node reaches itself through a service, so replies need a route to it.
+ * also the source when the node reaches itself through a service, so replies need a route to it. Node ports have an
+ * address of their own there.
+ * @param ips external IPs, and those of load balancers
  */
-export function serviceRoutes(cidrs: readonly Cidr[]): NodeRoute[] {
-  const hosts = virtualHosts(cidrs).map((ip) => ({ ip, prefix: bitsOf(ip.family) }));
-  return [...hosts, ...cidrs].map((dst) => {
+export function serviceRoutes(cidrs: readonly Cidr[], ips: readonly Ip[] = []): NodeRoute[] {
+  const hosts = virtualHosts(cidrs).flatMap((ip) => [ip, virtualNodePort(ip.family)]);
+  return [...[...hosts, ...ips].map(hostBlock), ...cidrs].map((dst) => {
     return { dst, via: virtualAddress(dst.ip.family), by: "gateway" as const, mac: virtualMac };
   });
 }

@@ -60,6 +60,14 @@ export async function setUpNode(
       : { uplink: { ofport: await ofportOf(uplink), mac: uplinkMac } }),
     nodeAddresses,
     podSubnets: mode === "networkPolicyOnly" ? [] : podSubnets,
+    ...(options.services?.proxyAll === true
+      ? {
+          nodePorts: {
+            addresses: options.services.answersAt(await host.ownAddresses()),
+            refuses: host.serve !== undefined,
+          },
+        }
+      : {}),
     kernelServices: options.services === undefined ? options.serviceCidrs : [],
     joinsSctp: kind === "netdev" || isWindows,
     multitenant: options.tenants !== undefined,
@@ -70,8 +78,9 @@ export async function setUpNode(
 /** Whether the flows would be the same; port numbers can change. */
 export const isSameContext = (a: PipelineContext, b: PipelineContext): boolean => textOf(a) === textOf(b);
 
-const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets, metered }: PipelineContext): string =>
-  JSON.stringify([
+const textOf = (context: PipelineContext): string => {
+  const { gateway, tunnel, uplink, nodeAddresses, podSubnets, metered, nodePorts } = context;
+  return JSON.stringify([
     gateway.ofport,
     gateway.addresses.map(formatIp),
     tunnel?.ofport,
@@ -79,4 +88,6 @@ const textOf = ({ gateway, tunnel, uplink, nodeAddresses, podSubnets, metered }:
     nodeAddresses.map(formatCidr),
     podSubnets.map(formatCidr),
     metered,
+    nodePorts?.addresses.map(formatIp),
   ]);
+};

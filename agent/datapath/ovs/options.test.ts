@@ -26,11 +26,16 @@ const cluster = {
   tenants: { follow: () => undefined },
 };
 const optionsOf = (
-  changes: { readonly ovs?: object; readonly network?: object; readonly nodes?: object } = {},
+  changes: {
+    readonly ovs?: object;
+    readonly network?: object;
+    readonly nodes?: object;
+    readonly services?: object;
+  } = {},
   joined: object = cluster,
 ) => {
-  const { ovs: own, network: net, nodes } = changes;
-  const config = { ovs: { ...ovs, ...own }, networks: [{ ...network, ...net }], dataDir: "/data", nodes };
+  const { ovs: own, network: net, nodes, services } = changes;
+  const config = { ovs: { ...ovs, ...own }, networks: [{ ...network, ...net }], dataDir: "/data", nodes, services };
   const podOf = () => undefined;
   return ovsOptionsFromConfig({ config, podOf, cluster: joined } as never, logger);
 };
@@ -51,6 +56,8 @@ describe("the data path on Open vSwitch is made", () => {
       peers: cluster.peers,
       logger,
     });
+    const balanced = { proxyAll: false, nodePortAddresses: [], cidrs: [cidr("10.97.0.0/16")] };
+    expect(optionsOf({ services: balanced })).toMatchObject({ services: balanced, serviceCidrs: balanced.cidrs });
     const { mtu, tenants, services, clusterSubnets } = optionsOf();
     expect([mtu, tenants, services, clusterSubnets]).toEqual([undefined, undefined, undefined, undefined]);
     expect(optionsOf({ network: { mtu: 1400 } }).mtu).toBe(1400);

@@ -10,8 +10,7 @@ import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/ovs-co
 import type { DataPathNeeds } from "../datapath.ts";
 import type { HostNetwork } from "./overlay-node.ts";
 import type { OvsPolicies } from "./policies/ovs-policies.ts";
-import type { ServiceSource } from "./services/service.ts";
-import { openServiceFile } from "./services/service-file.ts";
+import { OvsServices } from "./services/ovs-services.ts";
 
 /** Options of the switch on both systems. */
 interface SwitchOptions {
@@ -31,9 +30,7 @@ interface SwitchOptions {
   readonly nodeName: string;
   readonly podSubnets: readonly Cidr[];
   readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
-  /** Disposed of together with the node. */
-  readonly services: ServiceSource | undefined;
-  /** The node's route to services. */
+  /** Where cluster IPs are from. */
   readonly serviceCidrs: readonly Cidr[];
   /** Keeps projects apart; `undefined`: all pods reach each other. */
   readonly tenants: TenantRegistry | undefined;
@@ -48,6 +45,8 @@ export interface OvsNodeOptions extends SwitchOptions {
   readonly mtu: number;
   readonly host: HostNetwork;
   readonly policies: OvsPolicies;
+  /** Services that the switch balances; `undefined`: the node's kernel does. */
+  readonly services: OvsServices | undefined;
 }
 
 /** Of the whole data path on Linux. */
@@ -65,6 +64,16 @@ export interface OvsDataPathOptions extends SwitchOptions {
   podOf(owner: Owner): Pod | undefined;
   /** The networks that pods reach under their own address; `undefined`: the peers' subnets. */
   readonly clusterSubnets: readonly Cidr[] | undefined;
+  /** `undefined`: the switch balances no services. */
+  readonly services: BalancedServices | undefined;
+}
+
+/** Which services the switch balances. */
+export interface BalancedServices {
+  /** `false`: pods' cluster IPs alone. */
+  readonly proxyAll: boolean;
+  /** Blocks of the node's addresses at which node ports answer; none: all of them. */
+  readonly nodePortAddresses: readonly Cidr[];
 }
 
 /** What the data path is made with, as the configuration and the cluster have it. */
@@ -93,13 +102,22 @@ export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, 
       nodeAddresses.length > 0 || cluster === undefined ? nodeAddresses.map(onLink) : cluster.linkAddresses,
     clusterSubnets: clusterSubnets ?? clusterNetworks(config),
     peers: cluster?.peers ?? new LiveValue(new Map()),
-    services: services.file === undefined ? undefined : openServiceFile(services.file, logger),
-    serviceCidrs: services.cidrs,
+    services: config.services,
+    serviceCidrs: config.services?.cidrs ?? services.cidrs,
     tenants: multitenant ? cluster?.tenants : undefined,
     podOf,
     logger,
   };
 }
+
+/** What balances them. */
+export const servicesOf = ({
+  services,
+  serviceCidrs: cidrs,
+  management,
+  logger,
+}: Pick<OvsDataPathOptions, "services" | "serviceCidrs" | "management" | "logger">): OvsServices | undefined =>
+  services === undefined ? undefined : new OvsServices({ ...services, cidrs, management, logger });
 
 /** With the length of its network's prefix, as an interface of this node has it; else alone. */
 function onLink(ip: Ip): Cidr {

@@ -1,6 +1,7 @@
 import type { Owner, Pod } from "../../../shared/cni/types.ts";
-import type { Cidr, Ip } from "../../../shared/net/ip.ts";
+import type { Cidr, Family, Ip } from "../../../shared/net/ip.ts";
 import type { NodeRoute, RefusedRoute } from "../routes.ts";
+import type { ServicePort } from "../services.ts";
 
 /** A pod's port to create, and its owner. */
 export interface PodPort {
@@ -70,6 +71,22 @@ export interface Gateway {
   readonly mtu: number;
 }
 
+/** What the node itself and others ask services for, at other addresses than cluster IPs. */
+export interface ServiceWays {
+  readonly nodePorts: readonly Omit<ServiceWay, "ip">[];
+  /** External IPs and those of load balancers. */
+  readonly ips: readonly Ip[];
+  /** Where nobody is to answer: without an address at node ports. */
+  readonly refused: readonly ServiceWay[];
+}
+
+export interface ServiceWay {
+  readonly family: Family;
+  readonly protocol: ServicePort["protocol"];
+  readonly ip?: Ip;
+  readonly port: number;
+}
+
 /** The system's own network, as far as the overlay needs it: one implementation per system. Every call may be repeated. */
 export interface HostNetwork {
   /** The hardware address of the node's own interface, before it becomes the uplink. @throws {CniError} */
@@ -101,8 +118,17 @@ export interface HostNetwork {
   leaveToSwitch(names: readonly string[]): Promise<void>;
   /**
    * Sets exactly these routes and removes others of ours, also of earlier agents.
+   * @param keptVia routes by these next hops stay, whether they are wanted or not
    * @returns refused routes, which do not affect the others
    * @throws {CniError}
    */
-  setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]>;
+  setRoutes(routes: readonly NodeRoute[], keptVia?: readonly Ip[]): Promise<readonly RefusedRoute[]>;
+  /** The node's own addresses at which it can be asked for node ports; never loopback. @throws {CniError} */
+  ownAddresses(): Promise<readonly Ip[]>;
+  /**
+   * Gives to the bridge what is for node ports, and refuses what nobody is to answer. Absent: the system's own network
+   * cannot, so that node ports answer pods alone.
+   * @throws {CniError}
+   */
+  serve?(ways: Pick<ServiceWays, "nodePorts" | "refused">): Promise<void>;
 }

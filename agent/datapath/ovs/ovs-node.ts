@@ -11,7 +11,7 @@ import { changeFilter, openDatabase, roundsOf, type SwitchDatabase } from "./dat
 import { NodeHost } from "./node-host.ts";
 import { isSameContext, setUpNode } from "./node-set-up.ts";
 import type { OvsNodeOptions } from "./options.ts";
-import type { ConnectedPod, OverlayNode, PodPort } from "./overlay-node.ts";
+import type { ConnectedPod, OverlayNode, PodPort, ServiceWays } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows } from "./pipeline/mod.ts";
@@ -20,7 +20,6 @@ import { compareFlows, driftLoop } from "./program/drift.ts";
 import { type FlowSet, type FlowSetChanges, isRefusedFlowSet } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
-import { ServiceReconciler } from "./services/service-reconciler.ts";
 import { crowdedSwitch, FlowCache } from "./switch-control.ts";
 import { answeredWithin, SwitchPresence, withCniErrors } from "./switch-presence.ts";
 import { TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
@@ -62,7 +61,7 @@ export class OvsNode implements OverlayNode {
   constructor(options: OvsNodeOptions) {
     this.#options = options;
     const { database, management, bridge, logger, tenants, services, policies } = options;
-    this.#resources.use(services);
+    if (services !== undefined) this.#resources.use(services);
     this.#resources.use(policies);
     this.#db = this.#resources.use(openDatabase(database));
     this.#host = new NodeHost(options, this.#db);
@@ -161,9 +160,7 @@ export class OvsNode implements OverlayNode {
       ),
       orWhyNot(crowdedSwitch(kind, database), "look how full connection tracking is"),
     ]);
-    const fault = this.#options.services?.fault;
     return [
-      ...(fault === undefined ? [] : [`the services are those of before (${fault})`]),
       ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
       ...this.#host.refusedRoutes.map((route) => refusedRoute(route).message),
       ...drift,
@@ -178,7 +175,7 @@ export class OvsNode implements OverlayNode {
 
   async #start(keep: (pod: ConnectedPod) => boolean): Promise<void> {
     if (this.#running !== undefined) return this.#restart();
-    const { management, bridge, logger, services, serviceCidrs } = this.#options;
+    const { management, bridge, logger, services } = this.#options;
     await this.#db.ready();
     const context = await setUpNode(this.#db, this.#options, this.#meters);
     const program = this.#resources.use(
@@ -209,15 +206,12 @@ export class OvsNode implements OverlayNode {
     await this.#host.leaveToSwitch();
     this.#knowNeighbours(program);
     await this.#setUpHost();
-    if (services !== undefined) {
-      const cidrs = serviceCidrs;
-      const reconciler = this.#resources.use(
-        new ServiceReconciler({ source: services, program, context, cidrs, management, logger }),
-      );
-      // The services of an earlier start stay until then.
-      await reconciler.initialSync();
-    }
-    await program.finishRound();
+    services?.begin(program, context, {
+      open: (ways) => this.#openWays(ways),
+      complete: () => program.finishRound(),
+    });
+    // Those of an earlier start stay until the present ones are known.
+    await program.finishRound(services === undefined ? undefined : Category.service);
     this.#flowCache?.purge();
     const look = async (): Promise<readonly string[]> => {
       // The flows are repaired anyway; the reconciliation reports a failure.
@@ -325,6 +319,12 @@ export class OvsNode implements OverlayNode {
   async #setUpHost(): Promise<void> {
     if (this.#running === undefined) return;
     await this.#host.setUp(this.#running.context, this.#nodes, this.#ports.wanted);
+  }
+
+  async #openWays(ways: ServiceWays): Promise<ReadonlyMap<string, string>> {
+    await this.#host.serve(ways);
+    if (this.#host.isStale) await this.#setUpHost();
+    return this.#host.unserved;
   }
 
   get #nodes() {

@@ -1,24 +1,29 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OpenFlowProgram } from "../../../agent/datapath/ovs/program/mod.ts";
-import type { Service, ServiceSource } from "../../../agent/datapath/ovs/services/service.ts";
-import { serviceFlowSet } from "../../../agent/datapath/ovs/services/service-flows.ts";
-import { ServiceReconciler } from "../../../agent/datapath/ovs/services/service-reconciler.ts";
+import { OvsServices } from "../../../agent/datapath/ovs/services/ovs-services.ts";
+import { servedPort } from "../../../agent/datapath/ovs/services/served-port.ts";
+import { type ServiceContext, serviceFlowSet } from "../../../agent/datapath/ovs/services/service-flows.ts";
+import type { ServicePort } from "../../../agent/datapath/services.ts";
 import { deleteFlows, flowText, groupText, OpenFlowClient } from "../../../agent/protocols/openflow/mod.ts";
-import { LiveValue } from "../../../shared/async/live-value.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { formatIp, ipOf } from "../../../shared/net/ip.ts";
 import { deleteAllGroups } from "../../fakes/openflow/requests.ts";
 import type { OpenVswitch } from "../../overlay/open-vswitch.ts";
 import { AgentHome, eventually } from "../../support/agent-process.ts";
+import { endpointAt, servicePort } from "../../support/service-port.ts";
 import { overlayBudgets } from "../budgets.ts";
 import { compare, type Row } from "../row.ts";
 import type { OverlaySetting } from "./measure-overlay.ts";
 
 const bridge = "bench-services";
 const protocol = ["-O", "OpenFlow15"] as const;
+/** Endpoints up to which the budget of the agent's memory holds. */
+const budgeted = 10_000;
 /** Of the peer, apart from all that follow from names. */
 const peerGroup = 0xffff_0000;
+
+type ServicesSetting = Pick<OverlaySetting, "services" | "scratch" | "rounds" | "dist" | "progress">;
 
 export interface ServicesSize {
   readonly count: number;
@@ -27,20 +32,30 @@ export interface ServicesSize {
 }
 
 /** Services with endpoints all over the cluster, as a file has them. */
-export function manyServices({ count, endpoints }: ServicesSize): readonly Service[] {
-  return Array.from({ length: count }, (_, i) => ({
-    key: `bench/service${i}:http`,
-    clusterIp: ipOf(4, 0x0a60_0001n + BigInt(i)),
-    protocol: "tcp",
-    port: 80,
-    endpoints: Array.from({ length: endpoints }, (_, k) => endpoint(i * endpoints + k)),
-  }));
+export function manyServices({ count, endpoints }: ServicesSize): readonly ServicePort[] {
+  return Array.from({ length: count }, (_, i) =>
+    servicePort({
+      key: `b/${i}:h`,
+      clusterIp: ipOf(4, 0x0a60_0001n + BigInt(i)),
+      endpoints: Array.from({ length: endpoints }, (_, k) => endpoint(i * endpoints + k)),
+    }),
+  );
 }
 
-const endpoint = (number: number) => ({ ip: ipOf(4, 0x0a80_0002n + BigInt(number)), port: 8080, weight: 100 });
+/** As short as that: a file has 4 MiB. */
+const endpoint = (number: number) => endpointAt(ipOf(4, 0x0a01_0002n + BigInt(number)), 80);
+
+const context: ServiceContext = {
+  podSubnets: [{ ip: ipOf(4, 0x0a01_0000n), prefix: 23 }],
+  gateway: { ofport: 2, mac: "02:00:00:00:00:01", addresses: [] },
+  nodeAddresses: [],
+};
+
+const flowSetOf = (service: ServicePort, number: number) =>
+  serviceFlowSet(servedPort(service, true), () => number, context);
 
 /** All services into an empty switch, then one endpoint of one of them, against ovs-ofctl; and what the agent holds. */
-export async function measureServices(vswitch: OpenVswitch, setting: OverlaySetting): Promise<Row[]> {
+export async function measureServices(vswitch: OpenVswitch, setting: ServicesSetting): Promise<Row[]> {
   const columns = ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13,OpenFlow15"];
   await vswitch.vsctl("add-br", bridge, "--", "set", "Bridge", bridge, ...columns);
   const rows = [await measureAll(vswitch, setting), await measureOne(vswitch, setting)];
@@ -48,12 +63,12 @@ export async function measureServices(vswitch: OpenVswitch, setting: OverlaySett
   return [...rows, await measureMemory(vswitch, setting)];
 }
 
-async function measureAll(vswitch: OpenVswitch, setting: OverlaySetting): Promise<Row> {
+async function measureAll(vswitch: OpenVswitch, setting: ServicesSetting): Promise<Row> {
   const services = manyServices(setting.services);
   const text = textOf(setting);
   setting.progress(text);
   const file = join(setting.scratch, "services.txt");
-  const parts = services.map((service, i) => serviceFlowSet(service, i + 1));
+  const parts = services.map((service, i) => flowSetOf(service, i + 1));
   const groups = parts.flatMap((part) => part.groups ?? []).map((each) => `group add ${groupText(each)}\n`);
   const flows = parts.flatMap((part) => part.flows).map((each) => `flow add ${flowText(each)}\n`);
   writeFileSync(file, [...groups, ...flows].join(""));
@@ -74,7 +89,7 @@ async function measureAll(vswitch: OpenVswitch, setting: OverlaySetting): Promis
   });
 }
 
-async function measureOne(vswitch: OpenVswitch, setting: OverlaySetting): Promise<Row> {
+async function measureOne(vswitch: OpenVswitch, setting: ServicesSetting): Promise<Row> {
   const text = textOf(setting);
   setting.progress(`${text}, one endpoint`);
   const [first, ...others] = manyServices(setting.services);
@@ -82,20 +97,19 @@ async function measureOne(vswitch: OpenVswitch, setting: OverlaySetting): Promis
   await empty(vswitch);
   await using kept = await Kept.start(vswitch);
   await kept.timed([first, ...others]);
-  const changed = (round: number): Service => ({
-    ...first,
-    endpoints: [...first.endpoints.slice(1), endpoint(1_000_000 + (round % 2))],
-  });
+  const { key, clusterIp, internal } = first;
+  const changed = (round: number, at = clusterIp): ServicePort =>
+    servicePort({ key, clusterIp: at, endpoints: [...internal.slice(1), endpoint(1_000_000 + (round % 2))] });
   const file = join(setting.scratch, "endpoint.txt");
-  const elsewhere = { clusterIp: ipOf(4, 0x0a60_fffen) };
+  const elsewhere = ipOf(4, 0x0a60_fffen);
   return await compare({
     measure: `${text}, one endpoint changes`,
     ...overlayBudgets.service,
     rounds: setting.rounds,
     ours: (round) => kept.timed([changed(round), ...others]),
     peer: (round) => {
-      const before = serviceFlowSet({ ...changed(round + 1), ...elsewhere }, peerGroup);
-      const after = serviceFlowSet({ ...changed(round), ...elsewhere }, peerGroup);
+      const before = flowSetOf(changed(round + 1, elsewhere), peerGroup);
+      const after = flowSetOf(changed(round, elsewhere), peerGroup);
       const [is, was] = [after.flows.map(flowText), before.flows.map(flowText)];
       const gone = was.filter((flow) => !is.includes(flow)).map((flow) => flow.replace(/ actions=.*/, ""));
       const lines = [
@@ -111,15 +125,16 @@ async function measureOne(vswitch: OpenVswitch, setting: OverlaySetting): Promis
 }
 
 /** From the file to the switch, in the agent as it is delivered. */
-async function measureMemory(vswitch: OpenVswitch, setting: OverlaySetting): Promise<Row> {
+async function measureMemory(vswitch: OpenVswitch, setting: ServicesSetting): Promise<Row> {
   const text = textOf(setting);
   setting.progress(`an agent with ${text}`);
   const file = join(setting.scratch, "services.json");
-  const services = manyServices(setting.services).map(({ key, clusterIp, endpoints, ...others }) => ({
+  const services = manyServices(setting.services).map(({ key, clusterIp, protocol, port, internal }) => ({
     name: key,
     clusterIp: formatIp(clusterIp),
-    endpoints: endpoints.map(({ ip, port }) => ({ ip: formatIp(ip), port })),
-    ...others,
+    protocol,
+    port,
+    endpoints: internal.map(({ ip, port }) => ({ ip: formatIp(ip), port })),
   }));
   writeFileSync(file, JSON.stringify({ services }));
   const name = "bench-int";
@@ -138,52 +153,44 @@ async function measureMemory(vswitch: OpenVswitch, setting: OverlaySetting): Pro
   using client = await OpenFlowClient.connect({ t: "path", path: vswitch.management(name) });
   await eventually(async () => (await client.groups()).length === services.length, "all services");
   const value = agent.residentMb();
-  return { measure: `agent's resident memory, ${text}`, unit: "MB", value, ...overlayBudgets.servicesMb };
+  const { count, endpoints } = setting.services;
+  const budget = count * endpoints > budgeted ? {} : overlayBudgets.servicesMb;
+  return { measure: `agent's resident memory, ${text}`, unit: "MB", value, ...budget };
 }
 
-/** A program of the switch and a reconciler of services on it, without an agent around. */
+/** A program of the switch and its services, without an agent around. */
 class Kept implements AsyncDisposable {
   readonly #program: OpenFlowProgram;
-  readonly #reconciler: ServiceReconciler;
-  readonly #services = new LiveValue<ReadonlyMap<string, Service>>(new Map());
+  readonly #services: OvsServices;
 
   private constructor(program: OpenFlowProgram, management: string) {
     this.#program = program;
-    const source: ServiceSource = {
-      current: undefined,
-      subscribe: (listener) => this.#services.subscribe(listener),
-      [Symbol.asyncDispose]: async () => undefined,
-    };
     const logger = createLogger("error", console.error);
-    const context = { podSubnets: [{ ip: ipOf(4, 0x0a80_0000n), prefix: 23 }] };
-    this.#reconciler = new ServiceReconciler({ source, program, context, cidrs: [], management, logger });
+    this.#services = new OvsServices({ cidrs: [], proxyAll: true, nodePortAddresses: [], management, logger });
+    this.#services.begin(program, context, { open: async () => new Map(), complete: async () => undefined });
   }
 
   static async start(vswitch: OpenVswitch): Promise<Kept> {
     const rounds = { loadRound: async () => undefined, saveRound: async () => undefined };
     const program = await OpenFlowProgram.start({ management: target(vswitch), rounds });
     const kept = new Kept(program, target(vswitch));
-    await kept.#reconciler.synced();
+    await kept.timed([]);
     return kept;
   }
 
   /** Milliseconds until the switch has these. */
-  timed(services: readonly Service[]): Promise<number> {
+  timed(services: readonly ServicePort[]): Promise<number> {
     const byKey = new Map(services.map((service) => [service.key, service]));
-    return timed(async () => {
-      this.#services.set(byKey);
-      await Promise.resolve();
-      await this.#reconciler.synced();
-    });
+    return timed(() => this.#services.apply(byKey, new AbortController().signal));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#reconciler[Symbol.asyncDispose]();
+    await this.#services[Symbol.asyncDispose]();
     await this.#program[Symbol.asyncDispose]();
   }
 }
 
-const textOf = ({ services: { count, endpoints } }: OverlaySetting): string =>
+const textOf = ({ services: { count, endpoints } }: ServicesSetting): string =>
   `${count} services with ${endpoints} endpoints each`;
 
 const target = (vswitch: OpenVswitch): string => `unix:${vswitch.management(bridge)}`;

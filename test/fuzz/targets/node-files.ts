@@ -11,7 +11,7 @@ import { planUnconfigure } from "../../../agent/commands/install/runtime-configu
 import { parseAgentConfig } from "../../../agent/config/parse-agent-config.ts";
 import { conflistText } from "../../../agent/conflist/conflist.ts";
 import { HostRecord, hostRecords, savedAdapter } from "../../../agent/datapath/hns/windows-host/record.ts";
-import { readServices } from "../../../agent/datapath/ovs/services/service-file.ts";
+import { readServices } from "../../../agent/services/service-file.ts";
 import { parseAnyRanges } from "../../../ipam/config/ipam-config.ts";
 import { readSettingsFile } from "../../../ipam/config/settings-file.ts";
 import { createLogger } from "../../../shared/log.ts";
@@ -144,7 +144,7 @@ export const nodesFile: Target = {
       const text = textOf(input);
       const read = readNodeFile(text, "f.yaml");
       if (requireProblems(read) && read.t === "ok") for (const node of read.value.nodes.values()) textOfNode(node);
-      requireProblems(readServices(text, "f.yaml"));
+      requireProblems(readServices(text, "f.yaml", []));
     },
   }),
 };

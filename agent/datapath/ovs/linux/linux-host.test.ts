@@ -286,6 +286,8 @@ describe("routes to other nodes", () => {
       "fd03::/64 via fd03::1 dev gw0",
     ]);
     expect(neighbours()).toEqual([`fd03::1 ${mac} true`]);
+    await host.setRoutes(all.slice(0, 1), [parseIp("192.0.2.9")!]);
+    expect(routes()).toEqual(["10.1.3.0/24 via 10.1.3.1 dev gw0", "10.1.4.0/24 via 192.0.2.9 dev nic0"]);
     await host.setRoutes(all.slice(0, 1));
     expect([routes(), neighbours()]).toEqual([["10.1.3.0/24 via 10.1.3.1 dev gw0"], []]);
   });

@@ -1,6 +1,6 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Logger } from "../../../../shared/log.ts";
-import { formatCidr, formatIp } from "../../../../shared/net/ip.ts";
+import { contains, formatCidr, formatIp, type Ip } from "../../../../shared/net/ip.ts";
 import { parseMac } from "../../../../shared/net/mac.ts";
 import {
   declareNeighbour,
@@ -8,21 +8,25 @@ import {
   forgetNeighbour,
   Kernel,
   type Link,
+  listAddresses,
   listNeighbours,
   type NetlinkSocket,
+  readAddress,
   readNeighbour,
   removeAddress,
   setLink,
 } from "../../../protocols/netlink/mod.ts";
+import { linkLocal6, loopback } from "../../addresses.ts";
 import { addGateway, addressesOf, missingFrom } from "../../linux/gateway.ts";
 import { findLink } from "../../linux/host-links.ts";
 import { interfaceError, runEach, throwFirst } from "../../linux/kernel-errors.ts";
 import { setNodeRoutes } from "../../linux/node-routes.ts";
 import { ignoreRouters, skipAddressDetection, turnOnForwarding, writeSysctl } from "../../linux/node-sysctls.ts";
 import type { NodeRoute, RefusedRoute } from "../../routes.ts";
-import type { Gateway, HostNetwork } from "../overlay-node.ts";
+import type { Gateway, HostNetwork, ServiceWays } from "../overlay-node.ts";
 import { virtualMac } from "../pipeline/registers.ts";
 import type { KernelIsolation } from "./kernel-isolation.ts";
+import type { ServiceSets } from "./service-sets.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
 import { UplinkNotes } from "./uplink-record.ts";
 
@@ -35,18 +39,28 @@ export class LinuxHost implements HostNetwork {
   readonly #notes: UplinkNotes;
   readonly #logger: Logger;
   readonly #isolation: KernelIsolation | undefined;
+  readonly #services: ServiceSets | undefined;
 
   /**
    * @param gateway name of the gateway port
    * @param dataDir where the node's addresses on the bridge are noted
    * @param isolation where the switch is in user space
+   * @param services where the switch balances also what the node and others ask for
    */
-  constructor(socket: NetlinkSocket, gateway: string, dataDir: string, logger: Logger, isolation?: KernelIsolation) {
+  constructor(
+    socket: NetlinkSocket,
+    gateway: string,
+    dataDir: string,
+    logger: Logger,
+    isolation?: KernelIsolation,
+    services?: ServiceSets,
+  ) {
     this.#socket = socket;
     this.#gateway = gateway;
     this.#notes = new UplinkNotes(dataDir);
     this.#logger = logger;
     this.#isolation = isolation;
+    this.#services = services;
   }
 
   macOf(uplink: string): Promise<string> {
@@ -104,13 +118,27 @@ export class LinuxHost implements HostNetwork {
     return inKernel("leave interfaces to the switch", () => this.#isolation?.leaveToSwitch(names));
   }
 
-  setRoutes(routes: readonly NodeRoute[]): Promise<readonly RefusedRoute[]> {
+  setRoutes(routes: readonly NodeRoute[], keptVia: readonly Ip[] = []): Promise<readonly RefusedRoute[]> {
     return inKernel("set the routes to other nodes' pods", () => {
       const gateway = this.#require(this.#gateway);
       const neighbours = declareNeighbours(this.#socket, gateway, routes);
-      const refused = setNodeRoutes(this.#socket, routes, gateway).filter(({ route }) => !neighbours.has(route));
+      const refused = setNodeRoutes(this.#socket, routes, gateway, keptVia).filter(
+        ({ route }) => !neighbours.has(route),
+      );
       return [...[...neighbours].map(([route, why]) => ({ route, why })), ...refused];
     });
+  }
+
+  ownAddresses(): Promise<readonly Ip[]> {
+    return inKernel("list the node's addresses", () => {
+      const all = this.#socket.dump(listAddresses(0), readAddress).map(({ address: { ip } }) => ip);
+      const excluded = [...Object.values(loopback), linkLocal6];
+      return all.filter((ip) => !excluded.some((block) => block.ip.family === ip.family && contains(block, ip)));
+    });
+  }
+
+  serve(ways: Pick<ServiceWays, "nodePorts" | "refused">): Promise<void> {
+    return inKernel("tell the node of services", () => this.#services?.set(ways));
   }
 
   #require(name: string): Link {

@@ -10,6 +10,7 @@ import { virtualHosts } from "../node-routes.ts";
 import type { OvsDataPathOptions } from "../options.ts";
 import type { PodPort } from "../overlay-node.ts";
 import { packetsOf } from "../pipeline/mod.ts";
+import { type ServiceSets, switchedServices } from "./service-sets.ts";
 
 type Options = Pick<
   OvsDataPathOptions,
@@ -36,15 +37,20 @@ export class Masquerade implements AsyncDisposable {
   readonly #reconciling: ReconcileLoop;
   /** Absent where the node has no subnets of its own. */
   readonly #present: PresentPods | undefined;
+  readonly #services: ServiceSets | undefined;
   #following: Disposable | undefined;
   #installed: string | undefined;
   #network: ForwardedNetwork | undefined;
   /** What pods can do because the node has no packet rules. */
   #shortcoming: string | undefined;
 
-  /** @param filters socket for packet filters, which lives as long */
-  constructor(options: Options, filters: NetlinkSocket) {
+  /**
+   * @param filters socket for packet filters, which lives as long
+   * @param services where the switch balances also what the node and others ask for
+   */
+  constructor(options: Options, filters: NetlinkSocket, services?: ServiceSets) {
     this.#options = options;
+    this.#services = services;
     const { gateway: bridge, podSubnets: subnets } = options;
     this.#present = subnets.length === 0 ? undefined : new PresentPods(filters, { bridge, subnets });
     this.#reconciling = new ReconcileLoop({
@@ -85,7 +91,11 @@ export class Masquerade implements AsyncDisposable {
   /** Which installed rules somebody has deleted; `start` restores them. */
   missing(kernel: Kernel): readonly string[] {
     if (this.#installed === undefined || this.#network === undefined || this.#shortcoming !== undefined) return [];
-    return [...missingPacketRules(kernel, [this.#network]), ...(this.#present?.missing() ?? [])];
+    return [
+      ...missingPacketRules(kernel, [this.#network]),
+      ...(this.#present?.missing() ?? []),
+      ...(this.#services?.missing() ?? []),
+    ];
   }
 
   degraded(): readonly string[] {
@@ -109,11 +119,14 @@ export class Masquerade implements AsyncDisposable {
     // The node's own connections to a service have the virtual host's address as source when they leave to an outside
     // endpoint.
     const nodeLocal = services === undefined ? [] : virtualHosts(serviceCidrs);
+    const switched =
+      this.#services === undefined ? {} : { services: switchedServices(gateway, services?.nodePortAddresses ?? []) };
     const multitenant = this.#options.tenants !== undefined;
-    this.#network = { bridge: gateway, subnets, masquerade, exempt, nodeLocal, multitenant, ...tunnel };
+    this.#network = { bridge: gateway, subnets, masquerade, exempt, nodeLocal, multitenant, ...tunnel, ...switched };
     this.#shortcoming = await installPacketRules([this.#network]);
     // The sets were deleted with the table. Until they are back the node sends ARP for any address; no pod is cut off.
     this.#orUnguarded("install the packet rules about absent pods", () => this.#present?.install());
+    this.#orUnguarded("tell the node of services", () => this.#services?.install());
     this.#installed = text;
     return undefined;
   }

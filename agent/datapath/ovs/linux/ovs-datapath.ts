@@ -4,12 +4,13 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { type Cidr, formatCidr, type Ip } from "../../../../shared/net/ip.ts";
 import { reasonOf } from "../../../../shared/reason.ts";
 import { podMtu } from "../../../config/pod-mtu.ts";
-import type { Link } from "../../../protocols/netlink/mod.ts";
+import type { Link, NetlinkSocket } from "../../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../../datapath.ts";
 import { kernelNearlyFull } from "../../linux/conntrack-usage.ts";
 import { missingGateways } from "../../linux/gateway.ts";
 import { findAgain, findLink } from "../../linux/host-links.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
+import { kubeProxyBeside } from "../../linux/kube-proxy.ts";
 import { forwardingProblems } from "../../linux/node-sysctls.ts";
 import { packetTable } from "../../linux/packet-rules.ts";
 import { type PodNetwork, planOf } from "../../linux/plan.ts";
@@ -18,14 +19,16 @@ import { type Attachment, PodPairs } from "../../linux/pod-pairs.ts";
 import { transportMtu } from "../../linux/transport.ts";
 import { watchNode } from "../../linux/watch-node.ts";
 import { wire } from "../../linux/wiring.ts";
-import type { OvsDataPathOptions } from "../options.ts";
+import { type OvsDataPathOptions, servicesOf } from "../options.ts";
 import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
 import { OvsNode } from "../ovs-node.ts";
 import { OvsPolicies } from "../policies/ovs-policies.ts";
+import type { OvsServices } from "../services/ovs-services.ts";
 import { comparePort, switchPort } from "./host-port.ts";
 import { KernelIsolation } from "./kernel-isolation.ts";
 import { LinuxHost } from "./linux-host.ts";
 import { Masquerade } from "./masquerade.ts";
+import { ServiceSets } from "./service-sets.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -50,7 +53,9 @@ class OvsDataPath implements DataPath {
   readonly #pairs: PodPairs;
   readonly #node: OvsNode;
   readonly #masquerade: Masquerade;
+  readonly #filters: NetlinkSocket;
   readonly policies: OvsPolicies;
+  readonly services?: OvsServices;
   /** Where the switch is in user space. */
   readonly #isolation: KernelIsolation | undefined;
   /** Connects pods both in the switch and in the kernel's rules. */
@@ -76,13 +81,16 @@ class OvsDataPath implements DataPath {
     const { socket } = this.#pairs.tools;
     const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
     this.#network = { name: network, subnets: podSubnets, mtu };
-    if (options.services !== undefined) this.#resources.use(options.services);
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
+    this.#filters = filters;
     this.#isolation = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
-    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation);
+    const serviceSets = options.services?.proxyAll === true ? new ServiceSets(filters, gateway) : undefined;
+    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation, serviceSets);
     this.policies = new OvsPolicies(options.management);
-    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host, policies: this.policies }));
-    this.#masquerade = this.#resources.use(new Masquerade(options, filters));
+    const services = servicesOf(options);
+    if (services !== undefined) this.services = services;
+    this.#node = this.#resources.use(new OvsNode({ ...options, mtu, host, policies: this.policies, services }));
+    this.#masquerade = this.#resources.use(new Masquerade(options, filters, serviceSets));
   }
 
   async start(): Promise<void> {
@@ -167,7 +175,12 @@ class OvsDataPath implements DataPath {
   }
 
   async degraded(): Promise<readonly string[]> {
-    return [...this.#masquerade.degraded(), ...(await this.#node.degraded()), ...kernelNearlyFull()];
+    return [
+      ...this.#masquerade.degraded(),
+      ...(await this.#node.degraded()),
+      ...kernelNearlyFull(),
+      ...this.#kubeProxy(),
+    ];
   }
 
   watch(look: () => Promise<void>): AsyncDisposable {
@@ -233,6 +246,16 @@ class OvsDataPath implements DataPath {
       ...this.#masquerade.missing(this.#pairs.tools.kernel),
       ...(this.#isolation?.missing(this.#hostEnds()) ?? []),
     ];
+  }
+
+  /** Where the switch balances services for everybody, another one that does is in its way. */
+  #kubeProxy(): readonly string[] {
+    if (this.#options.services?.proxyAll !== true) return [];
+    try {
+      return kubeProxyBeside(this.#filters, this.#pairs.tools.socket);
+    } catch (caught) {
+      return [interfaceError("look for a kube-proxy", caught).message];
+    }
   }
 
   /** Host's ends that are in service or should be. */

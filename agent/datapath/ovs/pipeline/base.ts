@@ -38,7 +38,7 @@ export function baseFlows(context: PipelineContext): Flow[] {
     ...packetGuardFlows(context),
     ...neighbourGuardFlows(context),
     ...connectionFlows(context),
-    ...preRoutingFlows,
+    ...preRoutingFlows(context),
     ...absentPodFlows(context),
     ...outsideFlows(context),
     ...policyOnlyFlows(context),

@@ -8,6 +8,14 @@ export interface Tunnel {
   readonly port?: number;
 }
 
+/** How the node is met by those who ask for services. */
+export interface NodePorts {
+  /** The node's own addresses. */
+  readonly addresses: readonly Ip[];
+  /** The node's kernel refuses what nobody is to answer, also for pods, whose packets are given to it for that. */
+  readonly refuses: boolean;
+}
+
 /** The parameters of all flows of one node. */
 export interface PipelineContext {
   readonly mode: TrafficMode;
@@ -20,6 +28,8 @@ export interface PipelineContext {
   readonly nodeAddresses: readonly Cidr[];
   /** Of the node's pods; none in `networkPolicyOnly`. */
   readonly podSubnets: readonly Cidr[];
+  /** Where node ports answer; absent: the switch balances no services for the node and for others. */
+  readonly nodePorts?: NodePorts;
   /** Addresses of services that the node's kernel translates, as with kube-proxy, and not the switch. */
   readonly kernelServices?: readonly Cidr[];
   /** `true`: connection tracking takes all SCTP between two addresses for one connection, whatever the ports. */

@@ -9,5 +9,6 @@ export { newConnectionMeter } from "./new-connections.ts";
 export { peerFlows, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
 export { isolationFlows, matchFlow, policyFlows, policyTables, ruleFlows, verdictMeter } from "./policies.ts";
-export { markSnat, virtualAddress } from "./snat.ts";
+export { selectService, serviceTables } from "./prerouting.ts";
+export { markSnat, virtualAddress, virtualNodePort } from "./snat.ts";
 export { packetsOf } from "./tunnel.ts";

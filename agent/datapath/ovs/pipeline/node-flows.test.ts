@@ -21,7 +21,7 @@ const { tunnel: _, ...withoutTunnel } = node;
 const uplink = { ofport: 3, mac: "02:00:ac:1e:00:01" };
 
 const contexts = {
-  encap: node,
+  encap: { ...node, nodePorts: { addresses: [ip("172.30.0.1"), ip("fd00:30::1")], refuses: true } },
   "encap, one family, projects apart, metered": {
     ...node,
     tunnel: { ofport: 1, type: "vxlan", port: 8472 },

@@ -34,6 +34,8 @@ export const registers = {
   endpointState: bits("reg4", 16, 18),
   /** Port and state together, as one match. */
   endpointPortAndState: bits("reg4", 0, 18),
+  /** The packet is for one of the node's own addresses, so that it may be for a node port. */
+  nodePort: bits("reg4", 19),
   /** The endpoint is on another node. */
   remoteEndpoint: bits("reg4", 26),
   fromExternal: bits("reg4", 27),
@@ -68,3 +70,5 @@ export const zones = { 4: { main: 65520, snat: 65521 }, 6: { main: 65510, snat: 
 export const virtualMac = "aa:bb:cc:dd:ee:ff";
 /** The virtual host's addresses, through which the node's route to all services leads. */
 export const virtualServiceIp = { 4: "169.254.0.253", 6: "fc01::aabb:ccdd:eeff" } as const;
+/** The address that the node's kernel gives to packets for node ports, so that they come to the bridge. */
+export const virtualNodePortIp = { 4: "169.254.0.252", 6: "fc01::aabb:ccdd:eefe" } as const;

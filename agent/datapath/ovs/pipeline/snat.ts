@@ -2,7 +2,15 @@ import { type Family, type Ip, parseIp } from "../../../../shared/net/ip.ts";
 import { type Action, ct, type Flow, load, type MatchBuilder, match } from "../../../protocols/openflow/mod.ts";
 import { Priority, step } from "./build.ts";
 import type { PipelineContext } from "./context.ts";
-import { connectionMarks, Destination, registers, Source, virtualServiceIp, zones } from "./registers.ts";
+import {
+  connectionMarks,
+  Destination,
+  registers,
+  Source,
+  virtualNodePortIp,
+  virtualServiceIp,
+  zones,
+} from "./registers.ts";
 import { tables } from "./tables.ts";
 
 const { service, snat, hairpin } = connectionMarks;
@@ -69,8 +77,13 @@ function familyFlows({ tunnel, uplink }: PipelineContext, gateway: Ip): Flow[] {
 }
 
 /** The services' virtual host, that the node's route to all services leads through. */
-export function virtualAddress(family: Family): Ip {
-  const ip = parseIp(virtualServiceIp[family]);
-  if (ip === undefined) throw new Error(`Broken invariant: "${virtualServiceIp[family]}" is an address`);
+export const virtualAddress = (family: Family): Ip => known(virtualServiceIp[family]);
+
+/** Which node ports have for the switch. */
+export const virtualNodePort = (family: Family): Ip => known(virtualNodePortIp[family]);
+
+function known(text: string): Ip {
+  const ip = parseIp(text);
+  if (ip === undefined) throw new Error(`Broken invariant: "${text}" is an address`);
   return ip;
 }

@@ -3,7 +3,7 @@ import { createLogger } from "../../../../shared/log.ts";
 import { type Flow, flow, group, match, type OpenFlowMeter, output } from "../../../protocols/openflow/mod.ts";
 import { Category, cookieOf, learnedBit } from "../pipeline/cookie.ts";
 import { newConnectionMeter } from "../pipeline/mod.ts";
-import { driftIn, driftLoop, driftOf, driftText, type SwitchContents } from "./drift.ts";
+import { driftBeside, driftIn, driftLoop, driftOf, driftText, type SwitchContents } from "./drift.ts";
 import { keyFlowSet } from "./flow-set.ts";
 import { FlowSets } from "./flow-sets.ts";
 
@@ -26,6 +26,17 @@ const [one, two] = flows as [Flow, Flow];
 const sound: SwitchContents = { flows, groups: [grouped(7), grouped(8)], meters: [meter] };
 const text = (changes: Partial<SwitchContents>): readonly string[] =>
   driftText(driftOf(sets, round, { ...sound, ...changes }));
+
+test("what an earlier start has left of a category is no change by others, until that is complete", () => {
+  const left = (category: Category): Flow => ({ ...numbered(30 + category), cookie: cookieOf(2, category, 1) });
+  const contents = { ...sound, flows: [...flows, left(Category.service)], groups: [...sound.groups, grouped(99)] };
+  const found = (given: SwitchContents) => driftText(driftBeside(Category.service, driftOf(sets, round, given)));
+  expect(found(contents)).toEqual([]);
+  expect(found({ ...contents, flows: [one, left(Category.service), left(Category.pod)] })).toEqual([
+    expect.stringContaining("the switch lacks 1 flow,"),
+    expect.stringContaining("the switch has 1 flow of somebody else"),
+  ]);
+});
 
 describe("a switch that somebody has changed", () => {
   test.each<readonly [string, Partial<SwitchContents>, readonly string[]]>([

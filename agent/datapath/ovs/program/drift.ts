@@ -11,7 +11,7 @@ import {
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
 import { mismatch } from "../../linux/compare.ts";
-import { isLearned, readCookie } from "../pipeline/cookie.ts";
+import { type Category, isLearned, readCookie } from "../pipeline/cookie.ts";
 import { placeOf } from "./flow-set.ts";
 import type { FlowSets } from "./flow-sets.ts";
 import { metersToRepair } from "./meters.ts";
@@ -68,6 +68,13 @@ export const driftIn = (part: PartOfSwitch, drift: Drift): Drift => {
   const rest = "tables" in part ? { groups: [], foreignGroups: [], meters: [] } : drift;
   return { ...rest, missing: drift.missing.filter(isThere), foreign: drift.foreign.filter(isThere) };
 };
+
+/** Without what an earlier round has left of a category, which stays until that is complete. */
+export const driftBeside = (spared: Category, drift: Drift): Drift => ({
+  ...drift,
+  foreign: drift.foreign.filter(({ cookie }) => readCookie(cookie).category !== spared),
+  foreignGroups: [],
+});
 
 /** For people. */
 export function driftText({ missing, foreign, groups, foreignGroups, meters }: Drift): readonly string[] {

@@ -7,7 +7,7 @@ import {
   type OpenFlowRequest,
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
-import { nextRound } from "../pipeline/cookie.ts";
+import { type Category, nextRound } from "../pipeline/cookie.ts";
 import {
   isForeignChange,
   keepConnected,
@@ -15,7 +15,7 @@ import {
   programBounds,
   watchForeignChanges,
 } from "./connection.ts";
-import { type Drift, driftIn, driftText, type PartOfSwitch } from "./drift.ts";
+import { type Drift, driftBeside, driftIn, driftText, type PartOfSwitch } from "./drift.ts";
 import {
   type FlowSet,
   type FlowSetChanges,
@@ -76,6 +76,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   readonly #running: Promise<void>;
   readonly #waiting = new PendingChanges();
   #finishing: PendingCall | undefined;
+  /** Of the round that is to be finished, what stays. */
+  #spared: Category | undefined;
   /** Calls that wait for a comparison with the switch. */
   #looking: Look[] = [];
   /** The flows of earlier rounds are gone, so any other flow is foreign from now on. */
@@ -143,11 +145,13 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   /**
    * To be called once all flow sets of this start are set: deletes flows of earlier rounds and unused groups. If it
    * fails it is done as soon as the switch can be reached.
+   * @param spared a category that is not complete yet: its flows stay until it is called once more without
    * @throws {CniError} 11
    */
-  async finishRound(): Promise<void> {
+  async finishRound(spared?: Category): Promise<void> {
     const action = "take the flows of earlier rounds out of the switch";
     this.#requireOpen(action);
+    this.#spared = spared;
     // A call that timed out is still pending; this call may still get its result.
     if (this.#finishing?.isOver !== false) {
       this.#finishing = new PendingCall(action, this.#bounds.finishMs, () => this.#problem);
@@ -310,9 +314,13 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   async #finish(client: OpenFlowClient): Promise<void> {
     if (this.#finishing === undefined) return;
-    await this.#state.finish(client);
+    const finishing = this.#finishing;
+    const spared = this.#spared;
+    await this.#state.finish(client, spared);
+    // What was spared may have become complete meanwhile.
+    if (spared !== this.#spared) return await this.#finish(client);
     this.#isFinished = true;
-    this.#finishing.end();
+    finishing.end();
     this.#finishing = undefined;
   }
 
@@ -321,7 +329,8 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
     const looks = this.#looking.splice(0);
     if (looks.length === 0) return;
     try {
-      const drift = await this.#state.compare(client);
+      const found = await this.#state.compare(client);
+      const drift = this.#spared === undefined ? found : driftBeside(this.#spared, found);
       if (looks.some(({ repair }) => repair)) {
         await this.#state.configure(client);
         if (driftText(drift).length > 0) await this.#state.repair(client, drift);

@@ -110,10 +110,14 @@ export class SwitchState {
     }
   }
 
-  /** Deletes the flows of all other rounds, and unused groups. @throws {OpenFlowError} */
-  async finish(client: OpenFlowClient): Promise<void> {
-    const stale = (await client.groups()).filter(({ id }) => !this.flowSets.hasGroup(id));
-    const requests = [...deleteOtherRounds(this.#round), ...stale.map(({ id }) => deleteGroup(id))];
+  /**
+   * Deletes the flows of all other rounds, and unused groups.
+   * @param spared a category of which all flows stay, and with them the groups
+   * @throws {OpenFlowError}
+   */
+  async finish(client: OpenFlowClient, spared?: Category): Promise<void> {
+    const stale = spared === undefined ? (await client.groups()).filter(({ id }) => !this.flowSets.hasGroup(id)) : [];
+    const requests = [...deleteOtherRounds(this.#round, spared), ...stale.map(({ id }) => deleteGroup(id))];
     await client.bundle(requests, this.#bounds.bundleMs);
   }
 
@@ -259,11 +263,17 @@ export const deleteRound = (round: number): OpenFlowRequest =>
 
 /**
  * Deletes the flows of all other rounds: any other number differs from this one in at least one of 16 bits, so there is
- * one request per bit. That includes flows without a cookie, which are not ours. Learned flows stay.
+ * one request per bit. That includes flows without a cookie, which are not ours. Learned flows stay. So do those of a
+ * category that is spared, for which each request is made for every bit of the category's number.
  */
-export function deleteOtherRounds(round: number): readonly OpenFlowRequest[] {
-  return Array.from({ length: 16 }, (_, i) => {
-    const bit = 1n << BigInt(48 + i);
-    return deleteFlows({ cookie: { value: ~cookieOf(round, 0) & bit, mask: bit | learnedBit } });
-  });
+export function deleteOtherRounds(round: number, spared?: Category): readonly OpenFlowRequest[] {
+  const bits = (from: number, count: number): bigint[] =>
+    Array.from({ length: count }, (_, i) => 1n << BigInt(from + i));
+  const others = spared === undefined ? [0n] : bits(40, 8);
+  return bits(48, 16).flatMap((roundBit) =>
+    others.map((bit) => {
+      const kept = cookieOf(round, spared ?? 0);
+      return deleteFlows({ cookie: { value: ~kept & (roundBit | bit), mask: roundBit | bit | learnedBit } });
+    }),
+  );
 }

@@ -1,30 +1,22 @@
 import { expect, test } from "vitest";
-import { createLogger } from "../../../../shared/log.ts";
 import { formatIp, parseCidr, parseIp } from "../../../../shared/net/ip.ts";
+import { endpointAt, servicePort } from "../../../../test/support/service-port.ts";
+import type { ServicePort } from "../../services.ts";
 import { AppliedServices } from "./applied-services.ts";
-import type { Service } from "./service.ts";
 
-const logger = createLogger("error", () => undefined);
+const gateway = { ofport: 2, mac: "02:00:00:00:00:01", addresses: [] };
+const knowing = (...blocks: readonly string[]) =>
+  new AppliedServices({ podSubnets: blocks.map((block) => parseCidr(block)!), gateway, nodeAddresses: [] }, true);
 
-const serviceWith = (...endpoints: readonly string[]): Service => ({
-  key: "a",
-  clusterIp: parseIp("10.96.0.1")!,
-  protocol: "tcp",
-  port: 80,
-  endpoints: endpoints.map((text) => ({ ip: parseIp(text)!, port: 8080, weight: 100 })),
-});
+const serviceWith = (...endpoints: readonly string[]): ServicePort =>
+  servicePort({ key: "a", endpoints: endpoints.map((text) => endpointAt(text)) });
 
 /** What is put into the switch for a service with this endpoint alone, where these are the node's blocks. */
 function keysFor(endpoint: string, ...blocks: readonly string[]): readonly string[] {
   const ip = parseIp(endpoint)!;
-  const service: Service = {
-    key: "a",
-    clusterIp: parseIp(ip.family === 4 ? "10.96.0.1" : "fd00:96::1")!,
-    protocol: "tcp",
-    port: 80,
-    endpoints: [{ ip, port: 8080, weight: 100 }],
-  };
-  const applied = new AppliedServices({ podSubnets: blocks.map((block) => parseCidr(block)!) }, logger);
+  const clusterIp = ip.family === 4 ? "10.96.0.1" : "fd00:96::1";
+  const service = servicePort({ key: "a", clusterIp, endpoints: [endpointAt(ip)] });
+  const applied = knowing(...blocks);
   return [...applied.step([...applied.changesTo(new Map([["a", service]]))]).changes.keys()];
 }
 
@@ -42,13 +34,13 @@ test.each([
 });
 
 test("a change of which nobody knows whether the switch has it leaves what was known, and goes with the rest", () => {
-  const applied = new AppliedServices({ podSubnets: [] }, logger);
-  const stepTo = (service?: Service) =>
+  const applied = knowing();
+  const stepTo = (service?: ServicePort) =>
     applied.step([...applied.changesTo(new Map(service === undefined ? [] : [["a", service]]))]);
   stepTo(serviceWith("10.10.1.2")).confirm();
   stepTo(serviceWith("10.10.1.3")).markDirty();
   const [change] = applied.changesTo(new Map());
-  expect(change?.before?.endpoints.map(({ ip }) => formatIp(ip))).toEqual(["10.10.1.2"]);
+  expect(change?.before?.places[0]?.inside.map(({ ip }) => formatIp(ip))).toEqual(["10.10.1.2"]);
   expect([...stepTo().changes]).toEqual([
     ["service/a", undefined],
     ["service-hairpin/10.10.1.2", undefined],

@@ -1,17 +1,16 @@
-import type { Logger } from "../../../../shared/log.ts";
 import { firstOf, formatIp, type Ip, lastOf } from "../../../../shared/net/ip.ts";
-import type { PipelineContext } from "../pipeline/context.ts";
+import type { ServicePort } from "../../services.ts";
 import { AppliedRecord } from "../program/applied-record.ts";
 import type { FlowSet, FlowSetChanges } from "../program/flow-set.ts";
 import { StableIds } from "../program/mod.ts";
-import { hasSameAddress, isSame, maxEndpoints, normalised, type Service, type ServiceChange } from "./service.ts";
-import { hairpinFlowSet, serviceFlowSet } from "./service-flows.ts";
+import { isSame, listsOf, placesOnlyIn, type ServedPort, type ServiceChange, servedPort } from "./served-port.ts";
+import { hairpinFlowSet, numberNames, type ServiceContext, serviceFlowSet } from "./service-flows.ts";
 
 interface AppliedService {
   /** As the switch has it. */
-  readonly service: Service;
-  /** The source's object, which usually is the same in its next state. */
-  readonly given: Service;
+  readonly served: ServedPort;
+  /** What was wanted, which usually is the same object the next time. */
+  readonly given: ServicePort;
 }
 
 /** A pod of this node that is an endpoint, with the number of endpoints that it is. */
@@ -30,54 +29,64 @@ interface Step {
 
 /** Records which services the switch's program has, and computes the changes. */
 export class AppliedServices {
+  readonly #context: ServiceContext;
+  readonly #proxyAll: boolean;
   /** First and last address of each block, for a fast check of every endpoint. */
   readonly #podBlocks: readonly (readonly [Ip, Ip])[];
-  readonly #logger: Logger;
   readonly #services = new AppliedRecord<AppliedService>();
   /** Of the services that are applied. */
   readonly #local = new AppliedRecord<LocalEndpoint>();
-  readonly #groupNumbers = new StableIds();
+  readonly #numbers = new StableIds();
 
-  constructor(context: Pick<PipelineContext, "podSubnets">, logger: Logger) {
+  /** @param proxyAll `false`: services are met at their cluster IPs alone */
+  constructor(context: ServiceContext, proxyAll: boolean) {
+    this.#context = context;
+    this.#proxyAll = proxyAll;
     this.#podBlocks = context.podSubnets.map((subnet) => [firstOf(subnet), lastOf(subnet)]);
-    this.#logger = logger;
+  }
+
+  /** As the switch has them. */
+  *all(): Generator<ServedPort> {
+    for (const [, { served }] of this.#services.entries()) yield served;
   }
 
   /**
-   * The changes to make. Removals come first, also of services that get another address, because two services may swap
-   * addresses and cannot have the same one in between.
+   * The changes to make. What goes comes first, also services that leave a place which another one gets, because two
+   * may swap addresses and cannot have the same one in between.
    */
-  *changesTo(services: ReadonlyMap<string, Service>): Generator<ServiceChange> {
-    for (const [key, { service: before, given }] of [...this.#services.entries()]) {
-      const after = services.get(key);
-      if (after === undefined || !hasSameAddress(after, before)) yield { key, given, before, after: undefined };
-    }
-    for (const [key, given] of services) {
-      if (this.#services.isApplied(key, (applied) => isSame(given, applied.given))) continue;
-      const after = normalised(given);
-      if (this.#services.isApplied(key, ({ service }) => isSame(after, service))) continue;
-      if (after.endpoints.length < given.endpoints.length) this.#logLeftOut(given, after);
-      const applied = this.#services.get(key)?.service;
-      const before = applied !== undefined && hasSameAddress(after, applied) ? applied : undefined;
-      yield { key, given, before, after };
-    }
+  *changesTo(wanted: ReadonlyMap<string, ServicePort>): Generator<ServiceChange> {
+    for (const [key, { served: before, given }] of [...this.#services.entries()])
+      if (!wanted.has(key)) yield { key, given, before, after: undefined };
+    const changes = this.#changed(wanted);
+    const taken = new Map<string, string>();
+    for (const { key, before, after } of changes)
+      for (const place of placesOnlyIn(after, before)) taken.set(place, key);
+    const leaving = changes.filter(
+      ({ before, after }) => before !== undefined && placesOnlyIn(before, after).some((place) => taken.has(place)),
+    );
+    for (const { key, given, before } of leaving) yield { key, given, before, after: undefined };
+    const left = new Set(leaving.map(({ key }) => key));
+    for (const change of changes) yield left.has(change.key) ? { ...change, before: undefined } : change;
   }
 
-  #logLeftOut({ key, endpoints }: Service, after: Service): void {
-    const wanted = `${maxEndpoints} at the most, each once and of the service's family`;
-    this.#logger.warn(`Cannot give service "${key}" all endpoints: it has ${endpoints.length}, wanted ${wanted}`, {
-      taken: after.endpoints.length,
-    });
+  #changed(wanted: ReadonlyMap<string, ServicePort>): readonly ServiceChange[] {
+    const changes: ServiceChange[] = [];
+    for (const [key, given] of wanted) {
+      if (this.#services.isApplied(key, (applied) => given === applied.given)) continue;
+      const after = servedPort(given, this.#proxyAll);
+      if (this.#services.isApplied(key, ({ served }) => isSame(after, served)))
+        this.#services.set(key, { served: after, given });
+      else changes.push({ key, given, before: this.#services.get(key)?.served, after });
+    }
+    return changes;
   }
 
   /** The flow sets of these changes; once the program has answered, `confirm` or `markDirty` must be called. */
   step(changes: readonly ServiceChange[]): Step {
     const flowSets = new Map<string, FlowSet | undefined>();
+    const numbers = (name: string): number => this.#numbers.of(name);
     for (const { key, after } of changes) {
-      flowSets.set(
-        `service/${key}`,
-        after === undefined ? undefined : serviceFlowSet(after, this.#groupNumbers.of(key)),
-      );
+      flowSets.set(`service/${key}`, after === undefined ? undefined : serviceFlowSet(after, numbers, this.#context));
     }
     const local = this.#localAfter(changes);
     for (const [name, { ip, count }] of local) {
@@ -94,19 +103,24 @@ export class AppliedServices {
   #confirm(changes: readonly ServiceChange[], local: ReadonlyMap<string, LocalEndpoint>): void {
     this.#count(local);
     for (const { key, given, after } of changes) {
-      if (after !== undefined) this.#services.set(key, { service: after, given });
+      if (after !== undefined) this.#services.set(key, { served: after, given });
       else this.#services.delete(key);
     }
-    // A service that got another address was removed and added in the same step, and keeps its number.
-    for (const { key } of changes) if (this.#services.get(key) === undefined) this.#groupNumbers.release(key);
+    // A service that left its place was removed and added in the same step, and keeps its numbers.
+    for (const { key, before } of changes) {
+      const served = this.#services.get(key)?.served;
+      const kept = new Set(served === undefined ? [] : numberNames(served));
+      for (const name of before === undefined ? [] : numberNames(before))
+        if (!kept.has(name)) this.#numbers.release(name);
+    }
   }
 
   #markDirty(changes: readonly ServiceChange[], local: ReadonlyMap<string, LocalEndpoint>): void {
-    // Those that are new are recorded, so that they go if the source has them no more.
+    // Those that are new are recorded, so that they go if nobody wants them any more.
     const added = changes.filter(({ key, after }) => after !== undefined && this.#services.get(key) === undefined);
     this.#count(this.#localAfter(added));
     for (const { key, given, after } of added) {
-      if (after !== undefined) this.#services.set(key, { service: after, given });
+      if (after !== undefined) this.#services.set(key, { served: after, given });
     }
     this.#services.markDirty(changes.map(({ key }) => key));
     for (const [name, { ip }] of local)
@@ -124,8 +138,8 @@ export class AppliedServices {
   /** Of those that the changes concern, and of dirty ones. */
   #localAfter(changes: readonly ServiceChange[]): ReadonlyMap<string, LocalEndpoint> {
     const counts = new Map<string, LocalEndpoint>(this.#local.dirty());
-    const add = (service: Service | undefined, by: number): void => {
-      for (const { ip } of service?.endpoints ?? []) {
+    const add = (served: ServedPort | undefined, by: number): void => {
+      for (const { ip } of served === undefined ? [] : listsOf(served).flat()) {
         if (!this.#isLocal(ip)) continue;
         const name = formatIp(ip);
         const { count } = counts.get(name) ?? this.#local.get(name) ?? { count: 0 };

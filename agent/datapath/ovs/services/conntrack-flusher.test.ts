@@ -4,7 +4,9 @@ import { parseIp } from "../../../../shared/net/ip.ts";
 import { ConntrackFlusher } from "./conntrack-flusher.ts";
 
 const gone = {
-  service: { clusterIp: parseIp("10.96.0.10")!, protocol: "udp", port: 53 },
+  family: 4,
+  ip: parseIp("10.96.0.10")!,
+  port: 53,
   endpoint: { ip: parseIp("10.10.1.2")!, port: 53 },
 } as const;
 

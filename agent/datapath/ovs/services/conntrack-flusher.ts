@@ -2,7 +2,7 @@ import type { Logger } from "../../../../shared/log.ts";
 import { isWindows } from "../../../../shared/os/platform.ts";
 import { flushConnections, OpenFlowClient, type OpenFlowError, parseAddress } from "../../../protocols/openflow/mod.ts";
 import { zones } from "../pipeline/registers.ts";
-import type { RemovedEndpoint } from "./service.ts";
+import type { StaleConnections } from "./served-port.ts";
 
 export interface ConntrackFlusherOptions {
   /** Where the bridge listens, as `parseAddress` of `agent/protocols/openflow` takes it. */
@@ -15,17 +15,18 @@ export interface ConntrackFlusherOptions {
 const defaultFlowLagMs = 1_000;
 /** Where the switch cannot be reached. */
 const retryMs = 10_000;
-/** The number of endpoints to remember: a switch that is away for so many changes has lost its connections anyway. */
+/** The number of changes to remember: a switch that is away for so many has lost its connections anyway. */
 const maxGone = 10_000;
 
 /**
- * Has the switch forget connections to endpoints that have gone from a service. Who sends datagrams from one port for
+ * Has the switch forget connections to endpoints that have gone from a service, and those that were refused while it
+ * had none. Who sends datagrams from one port for
  * ever, as some clients of DNS do, would reach nobody for as long: nothing else ends such a connection.
  */
 export class ConntrackFlusher implements AsyncDisposable {
   readonly #options: ConntrackFlusherOptions;
   /** Each with the time after which no more packets are sent to it. */
-  #gone: (RemovedEndpoint & { readonly from: number })[] = [];
+  #gone: (StaleConnections & { readonly from: number })[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #working: Promise<void> | undefined;
   #isEnded = false;
@@ -35,7 +36,7 @@ export class ConntrackFlusher implements AsyncDisposable {
   }
 
   /** To be called once their flows are removed. */
-  add(gone: readonly RemovedEndpoint[]): void {
+  add(gone: readonly StaleConnections[]): void {
     if (gone.length === 0) return;
     const flowLagMs = this.#options.flowLagMs ?? defaultFlowLagMs;
     const from = performance.now() + flowLagMs;
@@ -71,7 +72,7 @@ export class ConntrackFlusher implements AsyncDisposable {
   }
 
   /** `false` where the switch cannot be reached. */
-  async #ask(gone: readonly RemovedEndpoint[]): Promise<boolean> {
+  async #ask(gone: readonly StaleConnections[]): Promise<boolean> {
     const { management, logger } = this.#options;
     try {
       using client = await OpenFlowClient.connect(parseAddress(management, isWindows));
@@ -79,16 +80,16 @@ export class ConntrackFlusher implements AsyncDisposable {
       if (refusal !== undefined) logger.warn(`${refusal.message}, wanted Open vSwitch 3.1 or newer`);
       return true;
     } catch (caught) {
-      logger.warn((caught as OpenFlowError).message, { endpoints: gone.length });
+      logger.warn((caught as OpenFlowError).message, { changes: gone.length });
       return false;
     }
   }
 }
 
-const requestOf = ({ service, endpoint }: RemovedEndpoint) =>
+const requestOf = ({ family, ip, port, endpoint }: StaleConnections) =>
   flushConnections({
-    protocol: service.protocol,
-    zone: zones[service.clusterIp.family].main,
-    original: { destination: service.clusterIp, destinationPort: service.port },
-    reply: { source: endpoint.ip, sourcePort: endpoint.port },
+    protocol: "udp",
+    zone: zones[family].main,
+    original: { ...(ip === undefined ? {} : { destination: ip }), destinationPort: port },
+    ...(endpoint === undefined ? {} : { reply: { source: endpoint.ip, sourcePort: endpoint.port } }),
   });

@@ -1,4 +1,4 @@
-import type { Cidr, Ip } from "../../../../shared/net/ip.ts";
+import { type Cidr, firstOf, formatCidr, type Ip } from "../../../../shared/net/ip.ts";
 import {
   type Action,
   ct,
@@ -16,12 +16,14 @@ import {
   toGroup,
   whole,
 } from "../../../protocols/openflow/mod.ts";
+import type { Endpoint } from "../../services.ts";
+import type { PipelineContext } from "../pipeline/context.ts";
 import { Category, cookieOf, learnedBit } from "../pipeline/cookie.ts";
-import { markSnat, Priority, rememberSource, step } from "../pipeline/mod.ts";
-import { connectionMarks, EndpointState, registers, zones } from "../pipeline/registers.ts";
+import { markSnat, Priority, rememberSource, selectService, step } from "../pipeline/mod.ts";
+import { connectionMarks, EndpointState, registers, Source, zones } from "../pipeline/registers.ts";
 import { tables } from "../pipeline/tables.ts";
 import type { FlowSet } from "../program/flow-set.ts";
-import type { Endpoint, Service } from "./service.ts";
+import { familyOf, holdsAny, type Place, placeName, type ServedPort } from "./served-port.ts";
 
 const { toSelect, selected, toLearn } = EndpointState;
 /**
@@ -34,43 +36,124 @@ const maxClients = 20_000;
 const remembered: readonly Action[] = [load(connectionMarks.service, 1), rememberSource];
 const protocolNumbers = { tcp: 6, udp: 17, sctp: 132 } as const;
 
+/** What the flows of services need to know of the node. */
+export type ServiceContext = Pick<PipelineContext, "podSubnets" | "gateway" | "nodeAddresses">;
+
+/** Numbers of groups and cookies by name: of this service alone, and the same after the agent has restarted. */
+export type Numbers = (name: string) => number;
+
+/** One list of endpoints, with the number of its group. */
+interface Choice {
+  readonly number: number;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** A place, and who chooses whom there. */
+interface Meeting {
+  readonly place: Place;
+  readonly choice: Choice;
+  /** Absent: whoever comes. */
+  readonly from?: "outside" | "inside";
+}
+
+/** All names that a service port may ask numbers for. */
+export const numberNames = (served: ServedPort): readonly string[] => [
+  ...choiceNames.map((name) => served.key + name),
+  ...served.places.map((place) => cookieName(served, place)),
+];
+
+/** Of the first, second and third list that differs from those before: as the cluster IP, others and insiders have. */
+const choiceNames = ["", " external", " cluster"] as const;
+const cookieName = ({ key }: ServedPort, place: Place): string => `${key} at ${placeName(place)}`;
+
 /**
- * One service: the flow that matches it, the group that chooses an endpoint, and for each endpoint a translating flow.
- * All carry the group's number, which translating flows match too, so that a client whose remembered endpoint has left
- * this service gets another one, although other services may still have that endpoint.
+ * One service port: flows that meet it at its places, for each list of endpoints a group that chooses, and for each
+ * endpoint a translating flow. These carry the group's number, and translating flows match it too, so that a client
+ * whose remembered endpoint has left this service gets another one, although other services may still have that
+ * endpoint.
  *
- * Without an endpoint the service's packets are dropped, as are those for addresses that no service has.
- * @param number of the group and in cookies; of this service alone, and the same after the agent has restarted
+ * Where nobody is to answer: without any endpoint the packet is refused (see `refusedFlows`), and if there are some
+ * that may not be used, it is dropped, as are packets for addresses that no service has.
  */
-export function serviceFlowSet(service: Service, number: number): FlowSet {
-  const { category, object } = { category: Category.service, object: number };
-  const met = step("ServiceLB", Priority.normal, meeting(service), chooseFrom(service, number));
-  if (service.endpoints.length === 0) return { category, object, flows: [met] };
-  const flows = [
-    met,
-    ...(service.affinitySeconds === undefined ? [] : [learnFlow(service, number, service.affinitySeconds)]),
-    ...service.endpoints.map((endpoint) => translateFlow(service, endpoint, number)),
+export function serviceFlowSet(served: ServedPort, numbers: Numbers, context: ServiceContext): FlowSet {
+  const choices = choicesOf(served, numbers);
+  const meetings = served.places.flatMap((place) => meetingsAt(place, choices));
+  const used = [...choices.values()].filter(({ endpoints }) => endpoints.length > 0);
+  return {
+    category: Category.service,
+    object: numbers(served.key),
+    flows: [
+      ...meetings.map((meeting) => meetFlow(served, meeting)),
+      ...served.places.flatMap((place) => rangeFlows(served, place, context)),
+      ...meetings.flatMap((meeting) => learnFlows(served, meeting, numbers)),
+      ...used.flatMap((choice) => choice.endpoints.map((endpoint) => translateFlow(served, endpoint, choice.number))),
+    ],
+    ...(used.length === 0 ? {} : { groups: used.map((choice) => groupOf(served, choice)) }),
+  };
+}
+
+/** By the list of endpoints. */
+function choicesOf(served: ServedPort, numbers: Numbers): ReadonlyMap<readonly Endpoint[], Choice> {
+  const choices = new Map<readonly Endpoint[], Choice>();
+  const [clusterIp, other = clusterIp] = served.places;
+  [clusterIp?.inside, other?.outside, other?.inside].forEach((endpoints, i) => {
+    if (endpoints === undefined || choices.has(endpoints)) return;
+    choices.set(endpoints, { endpoints, number: numbers(`${served.key}${choiceNames[i]}`) });
+  });
+  return choices;
+}
+
+function meetingsAt(place: Place, choices: ReadonlyMap<readonly Endpoint[], Choice>): readonly Meeting[] {
+  const inside = choices.get(place.inside);
+  const outside = choices.get(place.outside);
+  if (inside === undefined || outside === undefined) return [];
+  if (inside === outside) return [{ place, choice: inside }];
+  return [
+    { place, choice: inside, from: "inside" },
+    { place, choice: outside, from: "outside" },
   ];
-  return { category, object, flows, groups: [groupOf(service, number)] };
 }
 
 /** The packet is of the service's protocol. */
-const ofProtocol = ({ clusterIp: { family }, protocol }: Service): MatchBuilder =>
-  match().protocol(family === 4 ? protocol : `${protocol}6`);
+const ofProtocol = (served: ServedPort): MatchBuilder =>
+  match().protocol(familyOf(served) === 4 ? served.protocol : `${served.protocol}6`);
 
 /** The packet is for the service. */
-const addressed = (service: Service): MatchBuilder =>
-  ofProtocol(service).destination(service.clusterIp).set(`${service.protocol}_dst`, service.port);
+function addressed(served: ServedPort, { ip, port }: Place): MatchBuilder {
+  const packet = ofProtocol(served).set(`${served.protocol}_dst`, port);
+  return ip === undefined ? packet.bits(registers.nodePort, 1) : packet.destination(ip);
+}
 
-const meeting = (service: Service): MatchBuilder => addressed(service).bits(registers.endpointState, toSelect);
+function meetFlow(served: ServedPort, { place, choice, from }: Meeting): Flow {
+  const met = addressed(served, place).bits(registers.endpointState, toSelect);
+  if (from === "outside") met.bits(registers.fromExternal, 1);
+  const priority = from === "outside" ? Priority.high : Priority.normal;
+  if (!served.hasEndpoints) return step("ServiceLB", priority, met, [load(registers.noEndpoint, 1)], "EndpointDNAT");
+  return step("ServiceLB", priority, met, choice.endpoints.length === 0 ? [] : chooseFrom(served, choice));
+}
 
-function chooseFrom({ endpoints, affinitySeconds }: Service, number: number): readonly Action[] {
-  if (endpoints.length === 0) return [];
+const chooseFrom = ({ affinitySeconds }: ServedPort, { number }: Choice): readonly Action[] => [
+  load(registers.rewriteMac, 1),
+  load(registers.endpointState, affinitySeconds === undefined ? selected : toLearn),
+  load(registers.serviceGroup, number),
+  toGroup(number),
+];
+
+/** Only who comes from the ranges is sent to the services, and the node itself where they have an address of it. */
+function rangeFlows(served: ServedPort, place: Place, { gateway, nodeAddresses }: ServiceContext): readonly Flow[] {
+  if (place.ranges === undefined) return [];
+  const family = familyOf(served);
+  const ranges = place.ranges.filter(({ ip }) => ip.family === family);
+  const own = [...gateway.addresses, ...nodeAddresses.map(({ ip }) => ip)];
+  const distinct = new Map(ranges.map((range) => [formatCidr({ ip: firstOf(range), prefix: range.prefix }), range]));
+  const passing = [...distinct.values()].map((range) =>
+    addressed(served, place).cidr(family === 4 ? "ip_src" : "ipv6_src", range),
+  );
+  if (holdsAny(ranges, own))
+    passing.push(addressed(served, place).bits(registers.source, Source.gateway).bits(registers.fromLocal, 1));
   return [
-    load(registers.rewriteMac, 1),
-    load(registers.endpointState, affinitySeconds === undefined ? selected : toLearn),
-    load(registers.serviceGroup, number),
-    toGroup(number),
+    step("PreRoutingClassifier", Priority.low, addressed(served, place), []),
+    ...passing.map((packet) => step("PreRoutingClassifier", Priority.normal, packet, selectService)),
   ];
 }
 
@@ -78,14 +161,14 @@ function chooseFrom({ endpoints, affinitySeconds }: Service, number: number): re
  * One bucket for each endpoint, by weight. With affinity the packet passes the service's table again, and the endpoint
  * is chosen by the client's address alone, so that concurrent first connections of a client get the same one.
  */
-function groupOf({ clusterIp, endpoints, affinitySeconds }: Service, number: number): OpenFlowGroup {
-  const isKept = affinitySeconds !== undefined;
+function groupOf(served: ServedPort, { number, endpoints }: Choice): OpenFlowGroup {
+  const isKept = served.affinitySeconds !== undefined;
   const next = resubmit(isKept ? tables.ServiceLB : tables.EndpointDNAT);
   const buckets = endpoints.map(({ ip, port, weight }) => {
     const chosen = setField(ip.family === 4 ? "reg3" : "xxreg3", ip);
     return { weight, actions: [chosen, load(registers.endpointPort, port), next] };
   });
-  const client = clusterIp.family === 4 ? "ip_src" : "ipv6_src";
+  const client = familyOf(served) === 4 ? "ip_src" : "ipv6_src";
   return group(number, "select", buckets, isKept ? { method: "hash", fields: [client] } : undefined);
 }
 
@@ -93,15 +176,18 @@ function groupOf({ clusterIp, endpoints, affinitySeconds }: Service, number: num
  * Remembers the client's endpoint, from its first packet on. The learned flow belongs to no round: it outlives the
  * agent, and is deleted with the flow that learned it.
  */
-function learnFlow(service: Service, number: number, seconds: number): Flow {
-  const { clusterIp, protocol } = service;
-  const is4 = clusterIp.family === 4;
+function learnFlows(served: ServedPort, { place, choice, from }: Meeting, numbers: Numbers): readonly Flow[] {
+  const { affinitySeconds, protocol } = served;
+  if (affinitySeconds === undefined || choice.endpoints.length === 0) return [];
+  const is4 = familyOf(served) === 4;
   const endpointIp = is4 ? registers.endpointIp4 : registers.endpointIp6;
+  const isClusterIp = place === served.places[0];
+  const object = isClusterIp ? choice.number : numbers(cookieName(served, place));
   const remember = learn({
     table: tables.SessionAffinity,
     priority: Priority.normal,
-    cookie: cookieOf(0, Category.service, number) | learnedBit,
-    hardTimeout: seconds,
+    cookie: cookieOf(0, Category.service, object) | learnedBit,
+    hardTimeout: affinitySeconds,
     deleteLearned: true,
     limit: maxClients,
     specs: [
@@ -114,16 +200,18 @@ function learnFlow(service: Service, number: number, seconds: number): Flow {
       learnLoad(registers.endpointPort, registers.endpointPort),
       learnLoad(registers.endpointState, selected),
       learnLoad(registers.rewriteMac, 1),
-      learnLoad(registers.serviceGroup, number),
+      learnLoad(registers.serviceGroup, choice.number),
     ],
   });
-  const chosen = addressed(service).bits(registers.endpointState, toLearn);
-  return step("ServiceLB", Priority.low, chosen, [remember, load(registers.endpointState, selected)], "EndpointDNAT");
+  const chosen = addressed(served, place).bits(registers.endpointState, toLearn);
+  if (from !== undefined) chosen.bits(registers.serviceGroup, choice.number);
+  const actions = [remember, load(registers.endpointState, selected)];
+  return [step("ServiceLB", Priority.low, chosen, actions, "EndpointDNAT")];
 }
 
 /** From the service's address to the endpoint's, for all packets of the connection. */
-function translateFlow(service: Service, { ip, port }: Endpoint, number: number): Flow {
-  const chosen = ofProtocol(service)
+function translateFlow(served: ServedPort, { ip, port }: Endpoint, number: number): Flow {
+  const chosen = ofProtocol(served)
     .set(ip.family === 4 ? "reg3" : "xxreg3", ip)
     .bits(registers.endpointPortAndState, (selected << 16) | port)
     .bits(registers.serviceGroup, number);
@@ -139,16 +227,21 @@ function translateFlow(service: Service, { ip, port }: Endpoint, number: number)
 
 /**
  * A pod that reaches itself through a service needs its source translated: it would not accept packets from its own
- * address, and its reply would not come back here.
+ * address, and its reply would not come back here. What comes by the node's kernel does not leave where it came in.
  */
 export function hairpinFlowSet(endpoint: Ip): FlowSet {
-  const toItself = match()
-    .family(endpoint.family)
-    .ctState("+new+trk")
-    .bits(connectionMarks.service, 1)
-    .source(endpoint)
-    .destination(endpoint);
-  const flows = [step("SNATMark", Priority.low, toItself, [markSnat(endpoint.family, "hairpin")])];
+  const toItself = (source: number): MatchBuilder =>
+    match()
+      .family(endpoint.family)
+      .ctState("+new+trk")
+      .bits(connectionMarks.service, 1)
+      .bits(registers.source, source)
+      .source(endpoint)
+      .destination(endpoint);
+  const flows = [
+    step("SNATMark", Priority.low, toItself(Source.pod), [markSnat(endpoint.family, "hairpin")]),
+    step("SNATMark", Priority.low, toItself(Source.gateway), [markSnat(endpoint.family, "snat")]),
+  ];
   return { category: Category.service, flows };
 }
 

@@ -29,7 +29,7 @@ export const BatchMessage = { BEGIN: 16, END: 17 } as const;
 export const batchSubsystem = 10;
 
 /** NFPROTO_* */
-export const TableFamily = { inet: 1, arp: 3, bridge: 7 } as const;
+export const TableFamily = { inet: 1, ip: 2, arp: 3, bridge: 7, ip6: 10 } as const;
 
 /** NLM_F_APPEND: behind the rules that stand. */
 export const APPEND = 0x800;
