@@ -78,6 +78,7 @@ export {
   outputInterface,
   outputInterfaceName,
   packetMark,
+  packetPriority,
   payload,
   rejectAsAbsent,
   rejectAsClosed,
@@ -108,7 +109,6 @@ export {
 } from "./nftables/objects.ts";
 export {
   forget,
-  isElement,
   jumpByRegisters,
   keepFor,
   leadTo,
@@ -116,6 +116,7 @@ export {
   markWith,
   masquerade,
   randomBelow,
+  setPriority,
 } from "./nftables/translation.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";
 export { addRouteBy, deleteRouteBy, readWholeRoute, type WholeRoute, waysOf } from "./route-move.ts";

@@ -12,7 +12,6 @@ import {
   type Hook,
   inputInterfaceName,
   ipBytes,
-  isElement,
   isTranslated,
   jumpByRegisters,
   keepFor,
@@ -26,11 +25,13 @@ import {
   notAmong,
   outputInterfaceName,
   packetMark,
+  packetPriority,
   payload,
   type Rule,
   randomBelow,
   rejectAsClosed,
   reset,
+  setPriority,
   sourceKind,
   type Table,
   upperProtocol,
@@ -38,7 +39,8 @@ import {
 import type { Ruleset } from "../../linux/rule-keeper.ts";
 import { destination6, is, rulesOf, source4, source6, Upper, upperDestinationPort } from "../frame-fields.ts";
 import { ifnameBytes, noRedirects, type PolicedBridge, routedByNode } from "../policies/node-chains.ts";
-import { type Choice, mannerOf } from "./service-elements.ts";
+import { type Choice, choiceName, ownListFrom } from "./choice.ts";
+import { mark } from "./service-elements.ts";
 import { allSets, type Entrances, type ServiceSets, type Side } from "./service-sets.ts";
 
 /** What the agent is told about services. */
@@ -62,9 +64,9 @@ const hiddenMark = 0x2000;
 const hairpinSeconds = 60;
 
 const destination4 = payload("network", 16, 4);
-const fields: Readonly<Record<Family, { source: Field; destination: Field; words: number }>> = {
-  4: { source: source4, destination: destination4, words: 1 },
-  6: { source: source6, destination: destination6, words: 4 },
+const fields: Readonly<Record<Family, { source: Field; destination: Field }>> = {
+  4: { source: source4, destination: destination4 },
+  6: { source: source6, destination: destination6 },
 };
 const packetsOf: Readonly<Record<Family, readonly Expression[]>> = {
   4: compare(networkFamily, "eq", Uint8Array.of(2)),
@@ -81,13 +83,19 @@ const isNotLoopback: Readonly<Record<Family, readonly Expression[]>> = {
     Uint8Array.from({ length: 16 }, (_, i) => (i === 15 ? 1 : 0)),
   ),
 };
-const first = new Uint8Array(4);
 
-/** Puts what an entrance's map has for the packet into the registers from 0 on. */
-const enter = ({ family, by, map }: Entrances): readonly Expression[] => [
-  ...loads(0, ...(by === "address" ? [fields[family].destination] : []), upperProtocol, upperDestinationPort),
-  lookUp(map.name, 0, 0),
+/** Puts into the registers from 0 on what packets know an entrance by. */
+const entrance = ({ family, by }: Entrances): readonly Field[] => [
+  ...(by === "address" ? [fields[family].destination] : []),
+  upperProtocol,
+  upperDestinationPort,
 ];
+
+/** Behind an endpoint's address and port, of either family. */
+const clientAt = 5;
+const noSlot = 0xffff_ffff;
+
+const registersOf = (of: readonly Field[]): number => of.reduce((sum, { bytes }) => sum + Math.ceil(bytes / 4), 0);
 
 /** Chains that every packet of new connections meets, whatever services there are. */
 export function serviceRuleset(
@@ -107,8 +115,7 @@ export function serviceRuleset(
   ];
   const hairpins = bridges.flatMap(({ name }) => {
     const back = [...isTranslated, ...isAt(inputInterfaceName, name), ...isAt(outputInterfaceName, name)];
-    return sets.flatMap(({ hairpins: { name: pairs } }, i) => {
-      const family = i === 0 ? 4 : 6;
+    return sets.flatMap(({ family, hairpins: { name: pairs } }) => {
       const { source, destination } = fields[family];
       const own = [...packetsOf[family], ...back];
       return [
@@ -139,17 +146,15 @@ function sideRules(
   { proxyAll, nodePortAddresses }: ServiceOptions,
 ): readonly Rule[] {
   const rule = rulesOf(table);
-  return sets.flatMap(({ entrances, bounded, sources }) => {
-    const own = entrances.filter((each) => each.side === side);
-    const lead = (by: Entrances["by"], family: Family): readonly Expression[] =>
-      own.flatMap((each) =>
-        each.by === by ? [...enter(each), jumpByRegisters(each.choices.name, fields[family].words + 2)] : [],
-      );
-    const family = own[0]?.family ?? 4;
-    const { source, destination, words: _ } = fields[family];
+  return sets.flatMap(({ family, byAddress: addresses, byNodePort, bounded, sources }) => {
+    const lead = (by: Entrances): readonly Expression[] => [
+      ...loads(0, ...entrance(by)),
+      jumpByRegisters(by.sides[side].name, 0),
+    ];
+    const { source, destination } = fields[family];
     const key = [destination, upperProtocol, upperDestinationPort];
     const packets = packetsOf[family];
-    const byAddress = rule(side, "addresses of services", [...packets, ...lead("address", family)]);
+    const byAddress = rule(side, "addresses of services", [...packets, ...lead(addresses)]);
     if (!proxyAll) return [byAddress];
     const blocks = nodePortAddresses.filter(({ ip }) => ip.family === family);
     const within = blocks.length === 0 ? [[]] : blocks.map((block) => isIn(destination, block));
@@ -163,7 +168,7 @@ function sideRules(
         drop,
       ]),
       byAddress,
-      ...within.map((block) => rule(side, "node ports", [...atNode, ...block, ...lead("nodePort", family)])),
+      ...within.map((block) => rule(side, "node ports", [...atNode, ...block, ...lead(byNodePort)])),
     ];
   });
 }
@@ -199,54 +204,47 @@ export const bridgeRuleset = (bridge: PolicedBridge): Ruleset => {
   return { table, sets: [], hooks: new Map(hook === undefined ? [] : [[name, hook]]), rules: rules() };
 };
 
-export const choiceName = ({ map }: Entrances, choice: Choice): string =>
-  `${map.name}-${choice.slots}-${mannerOf(choice)}`;
-
 /** The chain of all services at such entrances whose endpoints are chosen so. */
-export function choiceRules(
-  table: Table,
-  { endpoints, members, clients }: ServiceSets,
-  entrances: Entrances,
-  choice: Choice,
-): readonly Rule[] {
+export function choiceRules(table: Table, entrances: Entrances, choice: Choice): readonly Rule[] {
   const name = choiceName(entrances, choice);
-  const { slots, isHidden, affinitySeconds } = choice;
+  const { slots, isOwnList, isHidden, affinitySeconds } = choice;
   const rule = rulesOf(table);
   if (slots === 0)
     return isHidden
       ? [rule(name, "nobody here", [counter, drop])]
       : [rule(name, "nobody", [...is(upperProtocol, Upper.tcp), reset]), rule(name, "nobody", [rejectAsClosed])];
-  const { family } = entrances;
-  const { source, words } = fields[family];
-  // Behind the list's name, and behind that the client's address.
-  const [behind, end] = [words + 2, 2 * words + 2];
-  const client = loads(behind, source);
-  const list = enter(entrances);
-  const draw = [...list, randomBelow(slots).load(behind)];
-  const remembered = rule(name, "the same as before", [
-    ...list,
-    ...client,
-    lookUp(clients.name, 0, behind),
-    isElement(members.name, 0),
-    ...client,
-    lookUp(clients.name, 0, end),
-    keepFor(clients.name, { key: 0, value: end }, affinitySeconds),
-    leadTo(family, end),
+  const { family, endpoints, clients } = entrances;
+  const key = entrance(entrances);
+  const client = [...key, fields[family].source];
+  const from = isOwnList ? ownListFrom : 0;
+  const draw = randomBelow(slots, from);
+  const lead = [lookUp(endpoints.name, 0, 0), leadTo(family, 0)];
+  // nft cannot show a rule that looks up what it has looked up before, so the slot goes by the packet's priority.
+  const kept = rule(name, "its slot", [
+    ...loads(0, ...key, packetPriority),
+    lookUp(endpoints.name, 0, 0),
+    ...loads(clientAt, ...client, packetPriority),
+    keepFor(clients.name, { key: clientAt, value: clientAt + registersOf(client) }, affinitySeconds),
+    leadTo(family, 0),
   ]);
-  const forgotten = rule(name, "that is gone", [...list, ...client, forget(clients.name, { key: 0, value: 0 })]);
-  const drawnAndKept = rule(name, "any", [
-    ...draw,
-    lookUp(endpoints.name, 0, end),
-    ...client,
-    keepFor(clients.name, { key: 0, value: end }, affinitySeconds),
-    leadTo(family, end),
-  ]);
+  const affinity = [
+    rule(name, "none", [constant(mark(noSlot)), setPriority(0)]),
+    rule(name, "as before", [...loads(0, ...client), lookUp(clients.name, 0, 0), setPriority(0)]),
+    kept,
+    rule(name, "its slot is gone", [
+      ...loads(0, ...client),
+      constant(mark(noSlot), registersOf(client)),
+      forget(clients.name, { key: 0, value: registersOf(client) }),
+    ]),
+    rule(name, "another", [draw.load(0), setPriority(0)]),
+    kept,
+  ];
   return [
     ...(isHidden ? [rule(name, "hidden", markWith(hiddenMark, true))] : []),
-    ...(affinitySeconds > 0 ? [remembered, forgotten, drawnAndKept] : []),
-    rule(name, "any", [...draw, lookUp(endpoints.name, 0, 0), leadTo(family, 0)]),
+    ...(affinitySeconds > 0 ? affinity : []),
+    rule(name, "any", [...loads(0, ...key, draw), ...lead]),
     // The list has become shorter while the packet was here.
-    rule(name, "the first", [...list, constant(first, behind), lookUp(endpoints.name, 0, 0), leadTo(family, 0)]),
+    rule(name, "the first", [...loads(0, ...key), constant(mark(from), registersOf(key)), ...lead]),
     rule(name, "nobody any more", [counter, drop]),
   ];
 }

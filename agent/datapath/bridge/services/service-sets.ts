@@ -8,26 +8,23 @@ export const serviceTable = (bridge: string): Table => ({ family: "inet", name: 
 export const sides = ["inside", "outside"] as const;
 export type Side = (typeof sides)[number];
 
-/** What packets find a service by: its address and port, or a port of the node. */
+/** What packets find services by: an address and port, or a port of the node. */
 export interface Entrances {
   readonly family: Family;
-  readonly side: Side;
   readonly by: "address" | "nodePort";
-  /** From these to the list of endpoints, how many slots that has, and how one of them is chosen. */
-  readonly map: PacketSet;
-  /** From the last two to the chain that does it: most services share a few. */
-  readonly choices: PacketSet;
+  /** By whoever comes, to the chain that chooses an endpoint: most services share a few. */
+  readonly sides: Readonly<Record<Side, PacketSet>>;
+  /** From an entrance and the number of a slot to an endpoint. */
+  readonly endpoints: PacketSet;
+  /** From an entrance and a client to its slot, where clients keep theirs: filled by packets. */
+  readonly clients: PacketSet;
 }
 
 /** The sets of one family. */
 export interface ServiceSets {
-  readonly entrances: readonly Entrances[];
-  /** From a list's slots to endpoints. A list is known by the service's cluster IP and port, and a number. */
-  readonly endpoints: PacketSet;
-  /** Endpoints of lists with session affinity. */
-  readonly members: PacketSet;
-  /** Which endpoints clients have of these: filled by packets. */
-  readonly clients: PacketSet;
+  readonly family: Family;
+  readonly byAddress: Entrances;
+  readonly byNodePort: Entrances;
   /** Where not everybody may come, and who may. */
   readonly bounded: PacketSet;
   readonly sources: PacketSet;
@@ -40,40 +37,26 @@ const maxClients = 65_536;
 /** Pods that reached a service in the last minute. */
 const maxHairpins = 65_536;
 
-function entrancesOf(table: Table, family: Family, side: Side, by: Entrances["by"]): Entrances {
+function entrancesOf(table: Table, family: Family, by: Entrances["by"]): Entrances {
   const ip = `ipv${family}` as const;
-  const name = by === "address" ? `${side}${family}` : `${side}${family}-ports`;
+  const key = by === "address" ? ([ip, "protocol", "port"] as const) : (["protocol", "port"] as const);
+  const nameOf = (what: string): string => (by === "address" ? `${what}${family}` : `${what}${family}-ports`);
+  const side = (name: Side): PacketSet => ({ table, name: nameOf(name), key, leadsToChains: true });
   return {
     family,
-    side,
     by,
-    map: {
-      table,
-      name,
-      key: by === "address" ? [ip, "protocol", "port"] : ["protocol", "port"],
-      value: [ip, "port", "mark", "mark", "mark"],
-    },
-    choices: { table, name: `${name}-choices`, key: ["mark", "mark"], leadsToChains: true },
+    sides: { inside: side("inside"), outside: side("outside") },
+    endpoints: { table, name: nameOf("endpoints"), key: [...key, "mark"], value: [ip, "port"] },
+    clients: { table, name: nameOf("clients"), key: [...key, ip], value: ["mark"], mostFromPackets: maxClients },
   };
 }
 
 export function serviceSets(table: Table, family: Family): ServiceSets {
   const ip = `ipv${family}` as const;
-  const list = [ip, "port", "mark"] as const;
   return {
-    entrances: sides.flatMap((side) => [
-      entrancesOf(table, family, side, "address"),
-      entrancesOf(table, family, side, "nodePort"),
-    ]),
-    endpoints: { table, name: `endpoints${family}`, key: [...list, "mark"], value: [ip, "port"] },
-    members: { table, name: `members${family}`, key: [...list, ip, "port"] },
-    clients: {
-      table,
-      name: `clients${family}`,
-      key: [...list, ip],
-      value: [ip, "port"],
-      mostFromPackets: maxClients,
-    },
+    family,
+    byAddress: entrancesOf(table, family, "address"),
+    byNodePort: entrancesOf(table, family, "nodePort"),
     bounded: { table, name: `bounded${family}`, key: [ip, "protocol", "port"] },
     sources: { table, name: `sources${family}`, key: [ip, "protocol", "port", ip], hasRanges: true },
     hairpins: { table, name: `hairpins${family}`, key: [ip, ip], mostFromPackets: maxHairpins },
@@ -82,16 +65,14 @@ export function serviceSets(table: Table, family: Family): ServiceSets {
 
 export const allSets = (sets: ServiceSets): readonly PacketSet[] => [
   ...filledSets(sets),
-  ...sets.entrances.map(({ choices }) => choices),
-  sets.clients,
+  sets.byAddress.clients,
+  sets.byNodePort.clients,
   sets.hairpins,
 ];
 
 /** Those whose elements are what services say. */
-export const filledSets = ({ entrances, endpoints, members, bounded, sources }: ServiceSets): readonly PacketSet[] => [
-  ...entrances.map(({ map }) => map),
-  endpoints,
-  members,
+export const filledSets = ({ byAddress, byNodePort, bounded, sources }: ServiceSets): readonly PacketSet[] => [
+  ...[byAddress, byNodePort].flatMap(({ sides: { inside, outside }, endpoints }) => [inside, outside, endpoints]),
   bounded,
   sources,
 ];

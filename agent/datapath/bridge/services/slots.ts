@@ -34,3 +34,31 @@ export function arrange(before: readonly (string | undefined)[], wanted: readonl
   const others = [...left].flatMap(([one, count]) => Array.from({ length: count }, () => one));
   return slots.map((one) => one ?? others.shift() ?? "");
 }
+
+/**
+ * The same where clients keep their slots: no endpoint that stays is moved, so that theirs stays the same. A slot whose
+ * endpoint has gone has another one's, until a new one takes it.
+ */
+export function arrangeKept(before: readonly (string | undefined)[], wanted: readonly string[]): readonly string[] {
+  if (wanted.length === 0) return [];
+  const left = new Map<string, number>();
+  for (const one of wanted) left.set(one, (left.get(one) ?? 0) + 1);
+  const take = (one: string | undefined): string | undefined => {
+    const count = one === undefined ? 0 : (left.get(one) ?? 0);
+    if (one === undefined || count === 0) return undefined;
+    left.set(one, count - 1);
+    return one;
+  };
+  const slots = Array.from(before, take);
+  const others = [...left].flatMap(([one, count]) => Array.from({ length: count }, () => one));
+  const filled = slots.map((one) => one ?? others.shift());
+  while (filled.length > 0 && filled.at(-1) === undefined) filled.pop();
+  let next = 0;
+  // What stood in for another goes on doing so.
+  const isWanted = new Set(wanted);
+  const standIn = (at: number): string => {
+    const old = before[at];
+    return old !== undefined && isWanted.has(old) ? old : (wanted[next++ % wanted.length] ?? "");
+  };
+  return [...filled.map((one, at) => one ?? standIn(at)), ...others];
+}

@@ -7,7 +7,6 @@ import {
   deleteChain,
   deleteElements,
   type Element,
-  elementOf,
   listElements,
   listRules,
   type Message,
@@ -19,15 +18,15 @@ import {
 } from "../../../protocols/netlink/mod.ts";
 import { elementMessages, elementName, unlessMissing } from "../../linux/set-elements.ts";
 import type { RefusedService, ServicePort } from "../../services.ts";
-import { choiceName, choiceRules } from "./service-chains.ts";
+import { type Choice, ownListFrom } from "./choice.ts";
+import { choiceRules } from "./service-chains.ts";
 import {
-  type Choice,
-  choiceKey,
   elementsOf,
   entrancesOf,
-  listKey,
-  readChoice,
+  type ServiceElement,
   type Slots,
+  slotsFound,
+  slotsName,
   slotsOf,
 } from "./service-elements.ts";
 import { type Entrances, filledSets, type ServiceSets, serviceSets } from "./service-sets.ts";
@@ -64,14 +63,13 @@ interface StandingChoice {
 /** What an earlier agent has left, and no service has taken over yet. */
 interface Found {
   readonly elements: Map<string, Element>;
-  /** By the lists' names, what their slots hold. */
-  readonly slots: ReadonlyMap<string, readonly (string | undefined)[]>;
-  /** Chains and elements that lead to them. */
-  readonly choices: readonly Element[];
+  /** By the names of their lists, what slots hold. */
+  readonly slots: ReadonlyMap<string, readonly string[]>;
+  /** Chains with rules. */
   readonly chains: readonly string[];
 }
 
-const noSlots: Slots = new Map();
+const noSlots: Slots = { internal: [], cluster: [], external: [] };
 
 /**
  * What the kernel has of services, and how that becomes something else. It is noted before the kernel is asked: whoever
@@ -82,8 +80,6 @@ export class StandingServices {
   readonly #table: Table;
   readonly #isWhole: boolean;
   readonly #sets: Readonly<Record<Family, ServiceSets>>;
-  /** By the names of their maps. */
-  readonly #entrances: ReadonlyMap<string, Entrances>;
   readonly #services = new Map<string, InForce>();
   /** By address and port of an entrance which service has it. */
   readonly #claims = new Map<string, string>();
@@ -96,8 +92,6 @@ export class StandingServices {
     this.#table = table;
     this.#isWhole = isWhole;
     this.#sets = { 4: serviceSets(table, 4), 6: serviceSets(table, 6) };
-    const entrances = [...this.#sets[4].entrances, ...this.#sets[6].entrances];
-    this.#entrances = new Map(entrances.map((each) => [each.map.name, each]));
     this.#found = this.#take(frame);
   }
 
@@ -215,63 +209,43 @@ export class StandingServices {
   }
 
   #slotsOf(port: ServicePort, before: InForce | undefined): Slots {
-    return slotsOf(port, this.#isWhole, (list) => {
-      const name = elementOf(this.#sets[port.clusterIp.family].endpoints, ...listKey(port, list)).key.toHex();
-      return before?.slots.get(list) ?? this.#found?.slots.get(name) ?? [];
-    });
+    const found = this.#found?.slots ?? new Map<string, readonly string[]>();
+    return slotsOf(port, this.#isWhole, before?.slots ?? slotsFound(port, this.#isWhole, this.#sets, found));
   }
 
-  #elementsOf(port: ServicePort | undefined, slots: Slots = noSlots): readonly Element[] {
+  #elementsOf(port: ServicePort | undefined, slots: Slots = noSlots): readonly ServiceElement[] {
     return port === undefined ? [] : elementsOf(port, slots, this.#sets, this.#isWhole);
   }
 
   /** Notes that an entrance leads to its choice, or no longer does. */
-  #use({ set, value }: Element, by: 1 | -1, step: StepDraft): void {
-    const entrances = this.#entrances.get(set.name);
-    if (entrances === undefined || value === undefined) return;
-    const choice = readChoice(value);
-    const name = choiceName(entrances, choice);
+  #use({ chain: name, leads }: ServiceElement, by: 1 | -1, step: StepDraft): void {
+    if (leads === undefined || name === undefined) return;
     const standing = this.#choices.get(name);
     if (standing !== undefined) {
       standing.users += by;
       return;
     }
+    const { entrances, choice } = leads;
     this.#choices.set(name, { entrances, choice, users: by });
     step.first.push(createChain(this.#table, name), clearChain(this.#table, name));
     step.first.push(...this.#choiceRules(entrances, choice).map(appendRule));
-    step.choices.push({ ...elementOf(entrances.choices, ...choiceKey(choice)), chain: name });
   }
 
   #choiceRules(entrances: Entrances, choice: Choice): ReturnType<typeof choiceRules> {
-    return choiceRules(this.#table, this.#sets[entrances.family], entrances, choice);
+    return choiceRules(this.#table, entrances, choice);
   }
 
   /** Choices that nobody has used since the last change: a packet that was held up in the middle has passed by now. */
   *#sweep(): Generator<Step> {
     const unused = [...this.#choices].filter(([, { users }]) => users === 0);
     if (unused.length === 0) return;
-    const elements = unused.map(([, { entrances, choice }]) => elementOf(entrances.choices, ...choiceKey(choice)));
     for (const [name] of unused) this.#choices.delete(name);
-    yield {
-      messages: [...elementMessages(elements, deleteElements), ...unused.flatMap(([name]) => this.#withoutChain(name))],
-      changes: [],
-    };
+    yield { messages: unused.flatMap(([name]) => this.#withoutChain(name)), changes: [] };
   }
 
   /** An earlier agent's choices, and chains of another release. */
-  #strangers({ choices, chains }: Found): readonly Message[] {
-    const wanted = new Set(
-      [...this.#choices.values()].map(({ entrances, choice }) =>
-        elementName(elementOf(entrances.choices, ...choiceKey(choice))),
-      ),
-    );
-    return [
-      ...elementMessages(
-        choices.filter((element) => !wanted.has(elementName(element))),
-        deleteElements,
-      ),
-      ...chains.filter((name) => !this.#choices.has(name)).flatMap((name) => this.#withoutChain(name)),
-    ];
+  #strangers({ chains }: Found): readonly Message[] {
+    return chains.filter((name) => !this.#choices.has(name)).flatMap((name) => this.#withoutChain(name));
   }
 
   #withoutChain(name: string): readonly Message[] {
@@ -280,16 +254,15 @@ export class StandingServices {
 
   #take(frame: ReadonlySet<string>): Found {
     const elements = new Map<string, Element>();
-    const slots = new Map<string, (string | undefined)[]>();
+    const slots = new Map<string, string[]>();
     for (const sets of Object.values(this.#sets))
       for (const set of filledSets(sets))
         for (const element of this.#elementsIn(set)) {
           elements.set(elementName(element), element);
-          if (set === sets.endpoints) noteSlot(slots, element);
+          if (set === sets.byAddress.endpoints || set === sets.byNodePort.endpoints) noteSlot(slots, element);
         }
-    const choices = [...this.#entrances.values()].flatMap((each) => this.#elementsIn(each.choices));
     const chains = [...this.#ruleCounts().keys()].filter((name) => !frame.has(name));
-    return { elements, slots, choices, chains };
+    return { elements, slots, chains };
   }
 
   #elementsIn(set: PacketSet): readonly Element[] {
@@ -308,7 +281,6 @@ export class StandingServices {
 /** Collects the messages of a transaction. */
 class StepDraft {
   readonly first: Message[] = [];
-  readonly choices: Element[] = [];
   readonly gone: Element[] = [];
   readonly come: Element[] = [];
   readonly last: Message[] = [];
@@ -321,7 +293,6 @@ class StepDraft {
   done(): Step {
     const messages = [
       ...this.first,
-      ...elementMessages(this.choices, addElements),
       ...elementMessages(this.gone, deleteElements),
       ...elementMessages(this.come, addElements),
       ...this.last,
@@ -334,15 +305,17 @@ const claimOf = ({ protocol, clusterIp }: ServicePort, { ip, port }: ReturnType<
   `${protocol} ${ip === undefined ? clusterIp.family : formatIp(ip)} ${port}`;
 
 const isSame = (one: Element, other: Element): boolean =>
+  one.chain === other.chain &&
   one.value?.toHex() === other.value?.toHex() && one.last?.toHex() === other.last?.toHex();
 
 /** The slot's number is the key's last part. */
-function noteSlot(slots: Map<string, (string | undefined)[]>, { key, value }: Element): void {
+function noteSlot(slots: Map<string, string[]>, { set, key, value }: Element): void {
   const at = key.length - 4;
   const slot = new DataView(key.buffer, key.byteOffset).getUint32(at, true);
-  const name = key.subarray(0, at).toHex();
+  const from = slot < ownListFrom ? 0 : ownListFrom;
+  const name = slotsName(set.name, key.subarray(0, at), from);
   const own = slots.get(name) ?? [];
-  own[slot] = value?.toHex();
+  own[slot - from] = value?.toHex() ?? "";
   slots.set(name, own);
 }
 

@@ -114,19 +114,22 @@ export const listElements = (set: PacketSet): Message => ({
 export const readElementKeys = (message: RawMessage): readonly Uint8Array[] =>
   readElements(message).map(({ key }) => key);
 
-/** The same with their values; those that lead to chains have none here. @throws {MalformedMessage} */
+/** The same with what they lead to. @throws {MalformedMessage} */
 export function readElements(message: RawMessage): readonly Omit<Element, "set">[] {
   const list = new Attributes(fixedHeader(message.body, 4).rest).bytes(Nfta.SET_ELEM_LIST_ELEMENTS);
   return [...readAttributes(list ?? new Uint8Array(0))].flatMap(([, element]) => {
     const of = new Attributes(element);
     const key = of.nested(Nfta.SET_ELEM_KEY)?.bytes(Nfta.DATA_VALUE);
     if (key === undefined) return [];
-    const value = of.nested(Nfta.SET_ELEM_DATA)?.bytes(Nfta.DATA_VALUE);
+    const data = of.nested(Nfta.SET_ELEM_DATA);
+    const value = data?.bytes(Nfta.DATA_VALUE);
+    const chain = data?.nested(Nfta.DATA_VERDICT)?.text(Nfta.VERDICT_CHAIN);
     const last = of.nested(Nfta.SET_ELEM_KEY_END)?.bytes(Nfta.DATA_VALUE);
     return [
       {
         key: key.slice(),
         ...(value === undefined ? {} : { value: value.slice() }),
+        ...(chain === undefined ? {} : { chain }),
         ...(last === undefined ? {} : { last: last.slice() }),
       },
     ];

@@ -80,6 +80,8 @@ export const inputInterfaceName = meta("IIFNAME", 16);
 export const outputInterfaceName = meta("OIFNAME", 16);
 /** What this node has noted on the packet, in the machine's byte order. */
 export const packetMark = meta("MARK", 4);
+/** By which it is queued where it leaves, in the machine's byte order. */
+export const packetPriority = meta("PRIORITY", 4);
 /** Of a packet in a table `inet`: 2 or 10, as AF_INET and AF_INET6. */
 export const networkFamily = meta("NFPROTO", 1);
 /** What stands behind IP's headers, extension headers included; not there where the kernel cannot make them out. */

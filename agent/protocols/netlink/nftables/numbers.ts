@@ -121,6 +121,7 @@ export const Nfta = {
   NG_DREG: 1,
   NG_MODULUS: 2,
   NG_TYPE: 3,
+  NG_OFFSET: 4,
   NAT_TYPE: 1,
   NAT_FAMILY: 2,
   NAT_REG_ADDR_MIN: 3,
@@ -134,6 +135,7 @@ export const Nfta = {
 
 /** NFT_META_* */
 export const Meta = {
+  PRIORITY: 2,
   MARK: 3,
   IIF: 4,
   OIF: 5,

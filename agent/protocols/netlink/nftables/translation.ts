@@ -9,18 +9,16 @@ import { DNAT, DynsetOp, Meta, Nfta, RANDOM, Register, TableFamily } from "./num
 /** Continues if what is in the registers from `at` on is a key of the map, whose value goes to those from `into` on. */
 export const lookUp = (map: string, at: number, into: number): Expression => lookup(map, at, register(into));
 
-/** Continues if what is in the registers from `at` on is an element of the set. */
-export const isElement = (set: string, at: number): Expression => lookup(set, at);
-
 /** Continues in the chain that the map has for what is in the registers from `at` on. */
 export const jumpByRegisters = (map: string, at: number): Expression => lookup(map, at, Register.VERDICT);
 
-/** A number from 0 up to this one exclusively, drawn for each packet; in the machine's byte order. */
-export const randomBelow = (count: number): Field => ({
+/** One of so many numbers from `from` on, drawn for each packet; in the machine's byte order. */
+export const randomBelow = (count: number, from: number): Field => ({
   bytes: 4,
   load: (at) =>
     expression("numgen", (writer) => {
-      writer.attrU32Net(Nfta.NG_DREG, register(at)).attrU32Net(Nfta.NG_MODULUS, count).attrU32Net(Nfta.NG_TYPE, RANDOM);
+      writer.attrU32Net(Nfta.NG_DREG, register(at)).attrU32Net(Nfta.NG_MODULUS, count).attrU32Net(Nfta.NG_TYPE, RANDOM)
+        .attrU32Net(Nfta.NG_OFFSET, from);
     }),
 });
 
@@ -84,3 +82,9 @@ export const markWith = (bits: number, isSet: boolean): readonly Expression[] =>
     writer.attrU32Net(Nfta.META_KEY, Meta.MARK).attrU32Net(Nfta.META_SREG, register(0));
   }),
 ];
+
+/** Gives the packet the priority that is in a register. */
+export const setPriority = (at: number): Expression =>
+  expression("meta", (writer) => {
+    writer.attrU32Net(Nfta.META_KEY, Meta.PRIORITY).attrU32Net(Nfta.META_SREG, register(at));
+  });
