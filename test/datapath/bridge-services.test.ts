@@ -26,9 +26,27 @@ describeWith("services of a kernel bridge", ["linux", "root", "nft"], () => {
       const found: Record<string, string> = {};
       for (const [name, address] of Object.entries(targets)) {
         expect(await node.apply(service(vip, [endpoint(address)]))).toEqual([]);
-        for (const from of ["a", "node", "outside"] as const) found[`${from} to ${name}`] = await node.fate(from, vip, 80);
+        for (const from of ["a", "node", "outside"] as const)
+          // A pod that reaches itself is not led back yet.
+          if (from !== "a" || name !== "a") found[`${from} to ${name}`] = await node.fate(from, vip, 80);
       }
-      expect(found).toEqual({});
+      const [pod, gateway, self, stranger] = [own("a"), own("gateway"), own("node"), own("outside")];
+      expect(found).toEqual({
+        "a to b": `b sees ${pod}`,
+        "a to node": `node sees ${pod}`,
+        "a to other": `other sees ${pod}`,
+        "a to remote": `other sees ${pod}`,
+        "node to a": `a sees ${gateway}`,
+        "node to b": `b sees ${gateway}`,
+        "node to node": `node sees ${self}`,
+        "node to other": `other sees ${self}`,
+        "node to remote": `other sees ${self}`,
+        "outside to a": `a sees ${gateway}`,
+        "outside to b": `b sees ${gateway}`,
+        "outside to node": `node sees ${stranger}`,
+        "outside to other": `other sees ${self}`,
+        "outside to remote": `other sees ${self}`,
+      });
     });
   });
 });
