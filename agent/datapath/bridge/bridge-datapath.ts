@@ -1,8 +1,8 @@
 import type { CniResult, Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { type Cidr, formatCidr, type Ip } from "../../../shared/net/ip.ts";
+import { type Cidr, formatCidr, type Ip, sameIp } from "../../../shared/net/ip.ts";
 import { parseMac } from "../../../shared/net/mac.ts";
-import type { Link } from "../../protocols/netlink/mod.ts";
+import { type Link, listAddresses, readAddress } from "../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../datapath.ts";
 import { mismatch } from "../linux/compare.ts";
 import { kernelNearlyFull } from "../linux/conntrack-usage.ts";
@@ -24,6 +24,9 @@ import type { BridgeDataPathOptions, BridgeNetwork } from "./options.ts";
 import { OtherNodes } from "./other-nodes.ts";
 import { BridgePolicies, policyTable } from "./policies/bridge-policies.ts";
 import type { PolicedBridge } from "./policies/node-chains.ts";
+import { BridgeServices } from "./services/bridge-services.ts";
+import { serviceTable } from "./services/service-sets.ts";
+import { endStaleConnections } from "./services/stale-connections.ts";
 
 /**
  * Opens the data path in the calling thread's network namespace; `start()` prepares the node.
@@ -50,6 +53,8 @@ export function createBridgeDataPath(options: BridgeDataPathOptions): DataPath {
  */
 class BridgeDataPath implements DataPath {
   readonly policies: BridgePolicies;
+  readonly services?: BridgeServices;
+  readonly #services: BridgeServices;
   readonly #networks: ReadonlyMap<string, BridgeNetwork>;
   readonly #resources = new AsyncDisposableStack();
   readonly #pairs: PodPairs;
@@ -64,7 +69,7 @@ class BridgeDataPath implements DataPath {
   /** What pods can do because the node has no packet rules. */
   #unguarded: string | undefined;
 
-  constructor({ networks, cluster, leasedTo, logger }: BridgeDataPathOptions) {
+  constructor({ networks, cluster, services, leasedTo, logger }: BridgeDataPathOptions) {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
     this.#pairs = this.#resources.use(new PodPairs(logger));
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
@@ -75,6 +80,13 @@ class BridgeDataPath implements DataPath {
       bridges: () => this.#bridges(),
     });
     this.#resources.use(this.policies);
+    this.#services = new BridgeServices(networks[0]?.bridge ?? "", {
+      socket: filters,
+      options: services,
+      bridges: () => this.#bridges(),
+      endConnections: (changes) => endStaleConnections(filters, changes, (ip) => this.#isOwn(ip)),
+    });
+    if (services !== undefined) this.services = this.#services;
     this.#ports = new Map(
       networks.map((network) => [
         network.name,
@@ -101,6 +113,7 @@ class BridgeDataPath implements DataPath {
     }
     turnOnForwarding(networks.map(routed));
     await this.#installRules();
+    await this.#services.start();
     await this.#reachOthers();
     await this.#pairs.tools.sweeper.sweep();
   }
@@ -184,7 +197,11 @@ class BridgeDataPath implements DataPath {
     const ports = [...this.#ports.values()];
     return watchNode({
       kernel,
-      tables: [...this.#networks.values()].flatMap((of) => [packetTable(of), policyTable(of.bridge).name]),
+      tables: [...this.#networks.values()].flatMap((of) => [
+        packetTable(of),
+        policyTable(of.bridge).name,
+        serviceTable(of.bridge).name,
+      ]),
       isPort: (index) => ports.some((each) => each.isGuarded(index)),
       look: async () => {
         this.#others?.trigger();
@@ -256,6 +273,11 @@ class BridgeDataPath implements DataPath {
     });
   }
 
+  #isOwn(ip: Ip): boolean {
+    const { socket } = this.#pairs.tools;
+    return socket.dump(listAddresses(0), readAddress).some(({ address }) => sameIp(address.ip, ip));
+  }
+
   #attachments(isWanted = (network: string): boolean => this.#networks.has(network)): readonly Attachment[] {
     return this.#pairs.attachments(isWanted);
   }
@@ -271,6 +293,7 @@ class BridgeDataPath implements DataPath {
     for (const message of forwardingProblems(networks.map(routed)))
       problems.push(problem(attachments.length > 0, message));
     for (const message of this.policies.problems()) problems.push(problem(attachments.length > 0, message));
+    for (const message of this.#services.problems()) problems.push(problem(attachments.length > 0, message));
     const guarded = this.#unguarded === undefined ? this.#forwarded : [];
     for (const message of missingPacketRules(this.#pairs.tools.kernel, guarded))
       problems.push(problem(attachments.length > 0, message));

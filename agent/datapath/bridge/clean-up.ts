@@ -16,6 +16,7 @@ import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { packetTable } from "../linux/packet-rules.ts";
 import { PodPairs } from "../linux/pod-pairs.ts";
 import { policyTable } from "./policies/bridge-policies.ts";
+import { serviceTable } from "./services/service-sets.ts";
 
 /** The parts of a network that say what was made for it. */
 interface Leaving {
@@ -53,9 +54,11 @@ export async function cleanUpBridges(networks: readonly Leaving[], logger: Logge
       await removed({ family: "inet", name: ofBridge }),
       await removed({ family: "bridge", name: ofBridge }),
     );
-    const policies = await removed(policyTable(bridge));
-    // Most nodes have none.
-    if (policies.did !== "was gone") changes.push(policies);
+    for (const table of [policyTable(bridge), serviceTable(bridge)]) {
+      const change = await removed(table);
+      // Most nodes have none.
+      if (change.did !== "was gone") changes.push(change);
+    }
   }
   return changes;
 }

@@ -5,6 +5,7 @@ import type { Cluster } from "../../cluster/cluster.ts";
 import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import type { BridgeCluster } from "./other-nodes.ts";
+import type { ServiceOptions } from "./services/service-chains.ts";
 
 /** One network on this node: a kernel bridge that carries the gateway addresses. */
 export interface BridgeNetwork {
@@ -26,6 +27,8 @@ export interface BridgeDataPathOptions {
   readonly networks: readonly BridgeNetwork[];
   /** Where the node is one of many. */
   readonly cluster?: BridgeCluster;
+  /** Absent: others balance services. */
+  readonly services?: ServiceOptions;
   /** Addresses that the owner has by our own allocator; none where another IPAM plugin keeps them. */
   leasedTo(owner: Owner): readonly Ip[];
   readonly logger: Logger;

@@ -7,6 +7,7 @@ import {
   createTable,
   type Element,
   type Hook,
+  type Message,
   type NetlinkSocket,
   type PacketSet,
   type Rule,
@@ -52,13 +53,8 @@ const chainsOf = ({ rules }: Ruleset): readonly string[] => [...new Set(rules.ma
  * @throws {NetlinkError}
  */
 export function installRuleset(socket: NetlinkSocket, ruleset: Ruleset, wanted: readonly Element[]): void {
-  const { table, sets, hooks, rules } = ruleset;
-  const chains = chainsOf(ruleset);
-  socket.transact([
-    createTable(table),
-    ...sets.map(createSet),
-    ...chains.map((chain) => createChain(table, chain, hooks.get(chain))),
-  ]);
+  const { sets } = ruleset;
+  socket.transact(frameOf(ruleset));
   const standing = new Map(standingElements(socket, sets).map((element) => [elementName(element), element]));
   const lacking = wanted.filter((element) => !standing.delete(elementName(element)));
   // Set by set, because the last one marks that the others are complete for a pod.
@@ -67,9 +63,25 @@ export function installRuleset(socket: NetlinkSocket, ruleset: Ruleset, wanted: 
       socket,
       lacking.filter((element) => element.set === set),
     );
-  socket.transact([...chains.map((chain) => clearChain(table, chain)), ...rules.map(appendRule)]);
+  socket.transact(rulesAnew(ruleset));
   takeElements(socket, [...standing.values()]);
 }
+
+/** Makes table, sets and chains; what stands stays. */
+export function frameOf(ruleset: Ruleset): readonly Message[] {
+  const { table, sets, hooks } = ruleset;
+  return [
+    createTable(table),
+    ...sets.map((set, i) => createSet(set, i + 1)),
+    ...chainsOf(ruleset).map((chain) => createChain(table, chain, hooks.get(chain))),
+  ];
+}
+
+/** Puts its rules into its chains, instead of any others. */
+export const rulesAnew = (ruleset: Ruleset): readonly Message[] => [
+  ...chainsOf(ruleset).map((chain) => clearChain(ruleset.table, chain)),
+  ...ruleset.rules.map(appendRule),
+];
 
 /**
  * What is not as `installRuleset` left it, in sentences. Rules are only counted, because this is checked often.
@@ -80,15 +92,22 @@ export function missingFromRuleset(
   ruleset: Ruleset,
   wanted: readonly Element[],
 ): readonly string[] {
-  const { table, sets, rules } = ruleset;
+  const { table, sets } = ruleset;
+  const { family, name } = table;
+  if (lacksRules(socket, ruleset)) return [podRulesProblem(`${family} ${name}`)];
+  const standing = new Set(standingElements(socket, sets).map(elementName));
+  const lacking = wanted.filter((element) => !standing.has(elementName(element))).length;
+  return lacking === 0 ? [] : [podRulesProblem(`${family} ${name}`, lacking)];
+}
+
+/** Whether its chains have other rules than its own, by their number. @throws {NetlinkError} */
+export function lacksRules(socket: NetlinkSocket, ruleset: Ruleset): boolean {
+  const { table, rules } = ruleset;
   const { family, name } = table;
   const uses = (chain: string): number =>
     unlessMissing(0, () => socket.get(askForChain(name, chain, family), readRuleCount));
   // The kernel's use count of a chain includes the rules that jump to it.
   const usesOf = (name: string): number =>
     rules.filter(({ chain }) => chain === name).length + rules.filter(({ leadsTo }) => leadsTo === name).length;
-  if (chainsOf(ruleset).some((chain) => uses(chain) !== usesOf(chain))) return [podRulesProblem(`${family} ${name}`)];
-  const standing = new Set(standingElements(socket, sets).map(elementName));
-  const lacking = wanted.filter((element) => !standing.has(elementName(element))).length;
-  return lacking === 0 ? [] : [podRulesProblem(`${family} ${name}`, lacking)];
+  return chainsOf(ruleset).some((chain) => uses(chain) !== usesOf(chain));
 }

@@ -16,6 +16,8 @@ type ElementMessage = (elements: readonly [Element, ...Element[]]) => Message;
 
 /** Elements of one request to the kernel: some 20 kB. */
 const maxPerRequest = 200;
+/** Elements of one message: its list must stay below 64 KiB. */
+const maxPerMessage = 400;
 
 export const elementName = ({ set, key }: Element): string => `${set.table.family} ${set.name} ${key.toHex()}`;
 
@@ -64,14 +66,18 @@ export function unlessMissing<T>(otherwise: T, ask: () => T): T {
 
 function inRequests(socket: NetlinkSocket, elements: readonly Element[], message: ElementMessage): void {
   for (let at = 0; at < elements.length; at += maxPerRequest)
-    socket.transact(inSets(elements.slice(at, at + maxPerRequest), message));
+    socket.transact(elementMessages(elements.slice(at, at + maxPerRequest), message));
 }
 
-/** One message for each set. */
-function inSets(elements: readonly Element[], message: ElementMessage): Message[] {
-  const sets = [...new Set(elements.map(({ set }) => set))];
-  return sets.flatMap((set) => {
-    const [first, ...rest] = elements.filter((element) => element.set === set);
-    return first === undefined ? [] : [message([first, ...rest])];
+/** Messages of one set each, for one transaction. */
+export function elementMessages(elements: readonly Element[], message: ElementMessage): readonly Message[] {
+  const bySet = Map.groupBy(elements, ({ set }) => set);
+  return [...bySet.values()].flatMap((own) => {
+    const messages: Message[] = [];
+    for (let at = 0; at < own.length; at += maxPerMessage) {
+      const [first, ...rest] = own.slice(at, at + maxPerMessage);
+      if (first !== undefined) messages.push(message([first, ...rest]));
+    }
+    return messages;
   });
 }

@@ -46,7 +46,7 @@ export function removeAddress(what: string, index: number, { ip, prefix }: Cidr)
 }
 
 /**
- * The addresses of one interface; the answer holds others too where the kernel does not filter.
+ * The addresses of one interface, or with 0 of all; the answer holds others too where the kernel does not filter.
  * @param namespaceId of the namespace that the interface is in, as a link names its other end's; absent: the socket's
  */
 export function listAddresses(index: number, namespaceId?: number): Message {

@@ -6,6 +6,13 @@ export { addAddress, type LinkAddress, listAddresses, readAddress, removeAddress
 export { addPortMac, listPortMacs, readPortMac, setPodPort } from "./bridge-port.ts";
 export { ipBytes, ipFromBytes } from "./bytes.ts";
 export { type Change, readChange } from "./change.ts";
+export {
+  type Connection,
+  type ConnectionFilter,
+  deleteConnection,
+  listConnections,
+  readConnection,
+} from "./connections.ts";
 export { Errno } from "./errno.ts";
 export { Kernel } from "./kernel.ts";
 export {
@@ -37,17 +44,21 @@ export {
   deleteElements,
   type Element,
   elementOf,
+  joined,
   listElements,
   readElementKeys,
+  readElements,
 } from "./nftables/elements.ts";
 export {
   accept,
   among,
   compare,
   connectionFields,
+  constant,
   counter,
   countIn,
   destinationKind,
+  destinationKindAtNode,
   drop,
   type Expression,
   type Field,
@@ -56,17 +67,23 @@ export {
   inputInterfaceGroup,
   inputInterfaceName,
   isOfNoConnection,
+  isTranslated,
   jumpBy,
   jumpTo,
+  loads,
   masked,
   networkFamily,
   notAmong,
   opensConnection,
   outputInterface,
   outputInterfaceName,
+  packetMark,
+  packetPriority,
   payload,
   rejectAsAbsent,
+  rejectAsClosed,
   reportTo,
+  reset,
   sendToNode,
   sourceKind,
   upperProtocol,
@@ -92,6 +109,17 @@ export {
   type Table,
 } from "./nftables/objects.ts";
 export { type Report, readReport } from "./nftables/reports.ts";
+export {
+  forget,
+  jumpByRegisters,
+  keepFor,
+  leadTo,
+  lookUp,
+  markWith,
+  masquerade,
+  randomBelow,
+  setPriority,
+} from "./nftables/translation.ts";
 export { addRoute, deleteRoute, listRoutes, type Route, readRoute } from "./route.ts";
 export { addRouteBy, deleteRouteBy, readWholeRoute, type WholeRoute, waysOf } from "./route-move.ts";
 export { sysctlPath } from "./sysctl-path.ts";

@@ -170,7 +170,7 @@ export function noRedirects(table: Table, bridges: readonly PolicedBridge[]): Fi
   return { table, name, hook: hookOf("output"), text: bridges.map(({ name }) => name).join(), rules: () => rules };
 }
 
-function ifnameBytes(name: string): Uint8Array {
+export function ifnameBytes(name: string): Uint8Array {
   const bytes = new Uint8Array(outputInterfaceName.bytes);
   new TextEncoder().encodeInto(name, bytes);
   return bytes;
@@ -186,43 +186,55 @@ const groupBit = masked(payload("link", 0, 1), Uint8Array.of(0x01));
 /** fe80::/10: what is sent there is never routed. */
 const linkLocal6 = masked(payload("network", 24, 2), Uint8Array.of(0xff, 0xc0));
 
+const fromPods = (bridge: string): readonly Expression[] => among(portRuleset(bridge).sets.ports.name, inputInterface);
+const routed4 = (bridge: string): readonly Expression[] => [...is(etherType, Ether.ipv4), ...fromPods(bridge)];
+const routed6 = (bridge: string): readonly Expression[] => [
+  ...is(etherType, Ether.ipv6),
+  ...isNot(linkLocal6, 0xfe80),
+  ...fromPods(bridge),
+];
+
 /**
- * At a bridge: packets between its pods are handed to the node, since few kernels track connections in a bridge. What
- * cannot be routed stays there (groups, link-local addresses), and is no matter of rules: isolated pods are kept from
- * it.
+ * At a bridge: packets between its pods are handed to the node, since few kernels track connections in a bridge. The
+ * node tells of each who has opened it, and translates its answers.
+ * @param route name of the chain, in the table of the bridge's port rules
  */
-export function bridgeChains({ name: bridge, mac }: PolicedBridge, closed: ClosedPorts): readonly FilledChain[] {
-  const { ruleset, sets } = portRuleset(bridge);
-  const { table } = ruleset;
+export function routedByNode({ name: bridge, mac }: PolicedBridge, route: string): FilledChain {
+  const { table } = portRuleset(bridge).ruleset;
   const rule = rulesOf(table);
   const toAnother = [...is(groupBit, 0), ...compare(destinationMac, "neq", mac)];
-  const [route, stay] = ["policies-route", "policies-stay"];
-  const fromPods = among(sets.ports.name, inputInterface);
-  const routed4 = [...is(etherType, Ether.ipv4), ...fromPods];
-  const routed6 = [...is(etherType, Ether.ipv6), ...isNot(linkLocal6, 0xfe80), ...fromPods];
   const discovery = [...is(nextHeader, Upper.icmp6), ...isBetween(icmp6.type, 130, 137)];
-  const routing = [
-    rule(route, "IPv4 between pods", [...routed4, ...toAnother, ...sendToNode(mac)]),
+  const rules = [
+    rule(route, "IPv4 between pods", [...routed4(bridge), ...toAnother, ...sendToNode(mac)]),
     rule(route, "neighbour discovery", [...is(etherType, Ether.ipv6), ...discovery, accept]),
-    rule(route, "IPv6 between pods", [...routed6, ...toAnother, ...sendToNode(mac)]),
+    rule(route, "IPv6 between pods", [...routed6(bridge), ...toAnother, ...sendToNode(mac)]),
   ];
+  return {
+    table,
+    name: route,
+    hook: { number: bridgeHooks.prerouting, priority: behindPortRules },
+    text: mac.toHex(),
+    rules: () => rules,
+  };
+}
+
+/** What cannot be routed stays at the bridge (groups, link-local addresses), and is no matter of rules: isolated pods are kept from it. */
+export function bridgeChains(policed: PolicedBridge, closed: ClosedPorts): readonly FilledChain[] {
+  const { name: bridge } = policed;
+  const { table } = portRuleset(bridge).ruleset;
+  const rule = rulesOf(table);
+  const stay = "policies-stay";
   const staying = [
     rule(stay, "ARP", [...is(etherType, Ether.arp), accept]),
     ...neighbours.map((messages) => rule(stay, "neighbours", [...is(etherType, Ether.ipv6), ...messages, accept])),
     // `br_netfilter` sends packets for services on by itself, and has them judged by the node's rules before.
-    rule(stay, "IPv4 for services", [...routed4, ...is(groupBit, 0), accept]),
-    rule(stay, "IPv6 for services", [...routed6, ...is(groupBit, 0), accept]),
+    rule(stay, "IPv4 for services", [...routed4(bridge), ...is(groupBit, 0), accept]),
+    rule(stay, "IPv6 for services", [...routed6(bridge), ...is(groupBit, 0), accept]),
     rule(stay, "from isolated pods", [...among(closed.from.name, inputInterface), counter, drop]),
     rule(stay, "to isolated pods", [...among(closed.to.name, outputInterface), counter, drop]),
   ];
   return [
-    {
-      table,
-      name: route,
-      hook: { number: bridgeHooks.prerouting, priority: behindPortRules },
-      text: mac.toHex(),
-      rules: () => routing,
-    },
+    routedByNode(policed, "policies-route"),
     { table, name: stay, hook: { number: bridgeHooks.forward, priority: 0 }, text: "", rules: () => staying },
   ];
 }

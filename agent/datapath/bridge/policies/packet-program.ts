@@ -18,6 +18,7 @@ import {
   type Rule,
   type Table,
 } from "../../../protocols/netlink/mod.ts";
+import { elementMessages } from "../../linux/set-elements.ts";
 
 /** A set with exactly these elements. */
 export interface FilledSet {
@@ -57,9 +58,6 @@ export interface PacketProgram {
 
 export const placeOf = ({ table, name }: { readonly table: Table; readonly name: string }): string =>
   `${table.family} ${table.name} ${name}`;
-
-/** Elements of one message: its list must stay below 64 KiB. */
-const maxPerMessage = 400;
 
 /** Collects a part. */
 export class PartDraft implements ProgramPart {
@@ -152,22 +150,11 @@ const onlyIn = <T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): 
 
 function elementChanges(before: FilledSet | undefined, { elements }: FilledSet): readonly Message[] {
   if (before?.elements === elements) return [];
-  if (before?.isSpoilt) return [clearSet(before.set), ...inMessages([...elements], addElements)];
+  if (before?.isSpoilt) return [clearSet(before.set), ...elementMessages([...elements.values()], addElements)];
   const standing = before?.elements ?? new Map<string, Element>();
   const isOther = (one: Element, other: Element | undefined): boolean => other?.chain !== one.chain;
   const gone = [...standing].filter(([key, element]) => !elements.has(key) || isOther(element, elements.get(key)));
   const come = [...elements].filter(([key, element]) => !standing.has(key) || isOther(element, standing.get(key)));
-  return [...inMessages(gone, deleteElements), ...inMessages(come, addElements)];
-}
-
-function inMessages(
-  elements: readonly (readonly [string, Element])[],
-  message: (elements: readonly [Element, ...Element[]]) => Message,
-): readonly Message[] {
-  const messages: Message[] = [];
-  for (let at = 0; at < elements.length; at += maxPerMessage) {
-    const [first, ...rest] = elements.slice(at, at + maxPerMessage).map(([, element]) => element);
-    if (first !== undefined) messages.push(message([first, ...rest]));
-  }
-  return messages;
+  const only = (pairs: readonly (readonly [string, Element])[]): readonly Element[] => pairs.map(([, one]) => one);
+  return [...elementMessages(only(gone), deleteElements), ...elementMessages(only(come), addElements)];
 }

@@ -12,17 +12,22 @@ export interface Element {
   readonly last?: Uint8Array;
   /** The chain that it leads to; packets return from there. */
   readonly chain?: string;
+  /** What else it leads to, its parts as those of a key. */
+  readonly value?: Uint8Array;
 }
 
 /** Each part begins at a multiple of four bytes. */
-export function elementOf(set: PacketSet, ...parts: readonly Uint8Array[]): Element {
+export const elementOf = (set: PacketSet, ...parts: readonly Uint8Array[]): Element => ({ set, key: joined(parts) });
+
+/** The parts of a key, or of a value. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array {
   const key = new Uint8Array(parts.reduce((sum, { length }) => sum + padded(length), 0));
   let at = 0;
   for (const part of parts) {
     key.set(part, at);
     at += padded(part.length);
   }
-  return { set, key };
+  return key;
 }
 
 /** Puts elements into their set; those that are there stay. All of one set. */
@@ -63,11 +68,12 @@ function elementMessage(verb: string, elements: readonly [Element, ...Element[]]
   };
 }
 
-function writeElement(writer: MessageWriter, { set, key, last, chain }: Element): void {
+function writeElement(writer: MessageWriter, { set, key, last, chain, value }: Element): void {
   writer.nest(Nfta.LIST_ELEM, () => {
     writer.nest(Nfta.SET_ELEM_KEY, () => writer.attrBytes(Nfta.DATA_VALUE, key));
     if (last !== undefined && set.key.length > 1)
       writer.nest(Nfta.SET_ELEM_KEY_END, () => writer.attrBytes(Nfta.DATA_VALUE, last));
+    if (value !== undefined) writer.nest(Nfta.SET_ELEM_DATA, () => writer.attrBytes(Nfta.DATA_VALUE, value));
     if (chain === undefined) return;
     writer.nest(Nfta.SET_ELEM_DATA, () =>
       writer.nest(Nfta.DATA_VERDICT, () =>
@@ -105,10 +111,27 @@ export const listElements = (set: PacketSet): Message => ({
 });
 
 /** Keys of the elements that one answer tells; their bytes stay. @throws {MalformedMessage} */
-export function readElementKeys(message: RawMessage): readonly Uint8Array[] {
+export const readElementKeys = (message: RawMessage): readonly Uint8Array[] =>
+  readElements(message).map(({ key }) => key);
+
+/** The same with what they lead to. @throws {MalformedMessage} */
+export function readElements(message: RawMessage): readonly Omit<Element, "set">[] {
   const list = new Attributes(fixedHeader(message.body, 4).rest).bytes(Nfta.SET_ELEM_LIST_ELEMENTS);
   return [...readAttributes(list ?? new Uint8Array(0))].flatMap(([, element]) => {
-    const key = new Attributes(element).nested(Nfta.SET_ELEM_KEY)?.bytes(Nfta.DATA_VALUE);
-    return key === undefined ? [] : [key.slice()];
+    const of = new Attributes(element);
+    const key = of.nested(Nfta.SET_ELEM_KEY)?.bytes(Nfta.DATA_VALUE);
+    if (key === undefined) return [];
+    const data = of.nested(Nfta.SET_ELEM_DATA);
+    const value = data?.bytes(Nfta.DATA_VALUE);
+    const chain = data?.nested(Nfta.DATA_VERDICT)?.text(Nfta.VERDICT_CHAIN);
+    const last = of.nested(Nfta.SET_ELEM_KEY_END)?.bytes(Nfta.DATA_VALUE);
+    return [
+      {
+        key: key.slice(),
+        ...(value === undefined ? {} : { value: value.slice() }),
+        ...(chain === undefined ? {} : { chain }),
+        ...(last === undefined ? {} : { last: last.slice() }),
+      },
+    ];
   });
 }

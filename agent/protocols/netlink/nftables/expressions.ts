@@ -6,6 +6,7 @@ import {
   CtDirection,
   CtState,
   ctConfirmed,
+  ctDestinationTranslated,
   EXTHDR_PRESENT,
   Fib,
   LOOKUP_INVERTED,
@@ -32,14 +33,14 @@ export interface Field {
   load(at: number): Expression;
 }
 
-function expression(name: string, data: (writer: MessageWriter) => void): Expression {
+export function expression(name: string, data: (writer: MessageWriter) => void): Expression {
   return (writer) =>
     writer.nest(Nfta.LIST_ELEM, () => {
       writer.attrText(Nfta.EXPR_NAME, name).nest(Nfta.EXPR_DATA, () => data(writer));
     });
 }
 
-const register = (at: number): number => Register.FIRST + at;
+export const register = (at: number): number => Register.FIRST + at;
 /** Values that are looked up together begin at a register each. */
 const registersOf = (bytes: number): number => Math.ceil(bytes / 4);
 
@@ -78,6 +79,10 @@ export const inputInterfaceGroup = meta("IIFGROUP", 4);
 export const inputInterfaceName = meta("IIFNAME", 16);
 /** Name of the one that it leaves by, filled up with zeros. */
 export const outputInterfaceName = meta("OIFNAME", 16);
+/** What this node has noted on the packet, in the machine's byte order. */
+export const packetMark = meta("MARK", 4);
+/** By which it is queued where it leaves, in the machine's byte order. */
+export const packetPriority = meta("PRIORITY", 4);
 /** Of a packet in a table `inet`: 2 or 10, as AF_INET and AF_INET6. */
 export const networkFamily = meta("NFPROTO", 1);
 /** What stands behind IP's headers, extension headers included; not there where the kernel cannot make them out. */
@@ -122,6 +127,8 @@ const addressKind = (flags: number): Field => ({
 
 /** RTN_*: what the destination is to the interface that the packet came in by, in the machine's byte order; 2 where that has the address. */
 export const destinationKind = addressKind(Fib.DESTINATION_AT_INPUT);
+/** What it is to the node. */
+export const destinationKindAtNode = addressKind(Fib.DESTINATION);
 /** The same of the source to the node; 2 where one of its interfaces has the address. */
 export const sourceKind = addressKind(Fib.SOURCE);
 
@@ -174,39 +181,46 @@ const bitsOf = (field: Field, bits: number, operation: "eq" | "neq"): readonly E
 /** Continues with the first packet of a connection, until it has passed all hooks. */
 export const opensConnection = bitsOf(connection("STATUS", 4), ctConfirmed, "eq");
 
+/** Continues where the connection's destination was translated. */
+export const isTranslated = bitsOf(connection("STATUS", 4), ctDestinationTranslated, "neq");
+
 /** Continues with packets that belong to no connection. */
 export const isOfNoConnection = bitsOf(connection("STATE", 4), CtState.invalid | CtState.untracked, "neq");
 
-function look(set: string, fields: readonly Field[], flags: number): readonly Expression[] {
-  let at = 0;
-  const loads = fields.map((field) => {
-    const load = field.load(at);
-    at += registersOf(field.bytes);
-    return load;
-  });
-  const lookup = expression("lookup", (writer) => {
-    writer.attrText(Nfta.LOOKUP_SET, set).attrU32Net(Nfta.LOOKUP_SREG, register(0));
+/** Looks up what is in the registers from `at` on. @param into for a map: where the value goes, or `Register.VERDICT` */
+export const lookup = (set: string, at: number, into?: number, flags = 0): Expression =>
+  expression("lookup", (writer) => {
+    writer.attrText(Nfta.LOOKUP_SET, set).attrU32Net(Nfta.LOOKUP_SREG, register(at));
+    if (into !== undefined) writer.attrU32Net(Nfta.LOOKUP_DREG, into);
     if (flags !== 0) writer.attrU32Net(Nfta.LOOKUP_FLAGS, flags);
   });
-  return [...loads, lookup];
+
+/** Loads fields one behind the other, each from a register of its own on. */
+export function loads(at: number, ...fields: readonly Field[]): readonly Expression[] {
+  let next = at;
+  return fields.map((field) => {
+    const load = field.load(next);
+    next += registersOf(field.bytes);
+    return load;
+  });
 }
 
 /** Continues if the concatenated fields are an element of the set. */
-export const among = (set: string, ...fields: readonly Field[]): readonly Expression[] => look(set, fields, 0);
+export const among = (set: string, ...fields: readonly Field[]): readonly Expression[] => [
+  ...loads(0, ...fields),
+  lookup(set, 0),
+];
 
 /** Continues if they are not. */
-export const notAmong = (set: string, ...fields: readonly Field[]): readonly Expression[] =>
-  look(set, fields, LOOKUP_INVERTED);
+export const notAmong = (set: string, ...fields: readonly Field[]): readonly Expression[] => [
+  ...loads(0, ...fields),
+  lookup(set, 0, undefined, LOOKUP_INVERTED),
+];
 
 /** Continues in the chain that the map has for the field, and returns from there; in the next rule if it has none. */
 export const jumpBy = (map: string, field: Field): readonly Expression[] => [
   field.load(0),
-  expression("lookup", (writer) => {
-    writer
-      .attrText(Nfta.LOOKUP_SET, map)
-      .attrU32Net(Nfta.LOOKUP_SREG, register(0))
-      .attrU32Net(Nfta.LOOKUP_DREG, Register.VERDICT);
-  }),
+  lookup(map, 0, Register.VERDICT),
 ];
 
 /** Counts packets and bytes that get this far. */
@@ -219,10 +233,10 @@ export const countIn = (name: string): Expression =>
   });
 
 /** Puts a value into the register of the following expression. */
-const constant = (value: Uint8Array): Expression =>
+export const constant = (value: Uint8Array, at = 0): Expression =>
   expression("immediate", (writer) => {
     writer
-      .attrU32Net(Nfta.IMMEDIATE_DREG, register(0))
+      .attrU32Net(Nfta.IMMEDIATE_DREG, register(at))
       .nest(Nfta.IMMEDIATE_DATA, () => writer.attrBytes(Nfta.DATA_VALUE, value));
   });
 
@@ -287,7 +301,16 @@ export const reportTo = (
   }),
 ];
 
+const rejectWith = (code: number): Expression =>
+  expression("reject", (writer) => {
+    writer.attrU32Net(Nfta.REJECT_TYPE, Reject.ICMPX_UNREACH).attrU8(Nfta.REJECT_ICMP_CODE, code);
+  });
+
 /** Drops the packet and sends ICMP host unreachable. */
-export const rejectAsAbsent: Expression = expression("reject", (writer) => {
-  writer.attrU32Net(Nfta.REJECT_TYPE, Reject.ICMPX_UNREACH).attrU8(Nfta.REJECT_ICMP_CODE, Reject.HOST_UNREACH);
+export const rejectAsAbsent = rejectWith(Reject.HOST_UNREACH);
+/** The same with port unreachable. */
+export const rejectAsClosed = rejectWith(Reject.PORT_UNREACH);
+/** Drops a packet of TCP and sends a reset. */
+export const reset: Expression = expression("reject", (writer) => {
+  writer.attrU32Net(Nfta.REJECT_TYPE, Reject.TCP_RST).attrU8(Nfta.REJECT_ICMP_CODE, 0);
 });

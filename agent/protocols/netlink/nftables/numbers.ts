@@ -57,6 +57,7 @@ export const Nfta = {
   SET_DATA_TYPE: 6,
   SET_DATA_LEN: 7,
   SET_DESC: 9,
+  SET_DESC_SIZE: 1,
   SET_DESC_CONCAT: 2,
   SET_FIELD_LEN: 1,
   SET_ID: 10,
@@ -123,10 +124,25 @@ export const Nfta = {
   LOG_SNAPLEN: 3,
   REJECT_TYPE: 1,
   REJECT_ICMP_CODE: 2,
+  NG_DREG: 1,
+  NG_MODULUS: 2,
+  NG_TYPE: 3,
+  NG_OFFSET: 4,
+  NAT_TYPE: 1,
+  NAT_FAMILY: 2,
+  NAT_REG_ADDR_MIN: 3,
+  NAT_REG_PROTO_MIN: 5,
+  DYNSET_SET_NAME: 1,
+  DYNSET_OP: 3,
+  DYNSET_SREG_KEY: 4,
+  DYNSET_SREG_DATA: 5,
+  DYNSET_TIMEOUT: 6,
 } as const;
 
 /** NFT_META_* */
 export const Meta = {
+  PRIORITY: 2,
+  MARK: 3,
   IIF: 4,
   OIF: 5,
   IIFNAME: 6,
@@ -145,9 +161,11 @@ export const CtDirection = { original: 0, reply: 1 } as const;
 export const CtState = { invalid: 1, untracked: 64 } as const;
 /** IPS_CONFIRMED: the connection's first packet has passed all hooks. */
 export const ctConfirmed = 8;
+/** IPS_DST_NAT: its destination was translated. */
+export const ctDestinationTranslated = 32;
 
 /** NFT_SET_* */
-export const SetFlag = { INTERVAL: 4, MAP: 8, CONCAT: 0x80 } as const;
+export const SetFlag = { INTERVAL: 4, MAP: 8, TIMEOUT: 0x10, EVAL: 0x20, CONCAT: 0x80 } as const;
 /** NFT_DATA_VERDICT */
 export const VERDICT_DATA = 0xffffff00;
 /** NFT_SET_ELEM_INTERVAL_END */
@@ -170,9 +188,15 @@ export const LOOKUP_INVERTED = 1;
 /** NFT_EXTHDR_F_PRESENT: answers whether the header is there, instead of its bytes. */
 export const EXTHDR_PRESENT = 1;
 /** NFT_FIB_RESULT_ADDRTYPE, and NFTA_FIB_F_SADDR, or NFTA_FIB_F_DADDR with NFTA_FIB_F_IIF: what the destination is to the interface that the packet came in by. */
-export const Fib = { ADDRTYPE: 3, SOURCE: 0x1, DESTINATION_AT_INPUT: 0x2 | 0x8 } as const;
-/** NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_HOST_UNREACH: by the ICMP of the packet's family. */
-export const Reject = { ICMPX_UNREACH: 2, HOST_UNREACH: 2 } as const;
+export const Fib = { ADDRTYPE: 3, SOURCE: 0x1, DESTINATION: 0x2, DESTINATION_AT_INPUT: 0x2 | 0x8 } as const;
+/** NFT_REJECT_TCP_RST and NFT_REJECT_ICMPX_UNREACH, by the ICMP of the packet's family; NFT_REJECT_ICMPX_*_UNREACH */
+export const Reject = { TCP_RST: 1, ICMPX_UNREACH: 2, PORT_UNREACH: 1, HOST_UNREACH: 2 } as const;
+/** NFT_NG_RANDOM */
+export const RANDOM = 1;
+/** NFT_NAT_DNAT */
+export const DNAT = 1;
+/** NFT_DYNSET_OP_* */
+export const DynsetOp = { update: 1, delete: 2 } as const;
 
 /** NFT_REG_VERDICT, and the first of sixteen registers of four bytes each. */
 export const Register = { VERDICT: 0, FIRST: 8 } as const;

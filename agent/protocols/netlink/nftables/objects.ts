@@ -12,9 +12,11 @@ export interface Table {
 
 /** The hook of a base chain. */
 export interface Hook {
-  /** NF_INET_* or NF_BR_*: 0 before routing, 1 to the node itself, 2 through, 3 of the node's own. */
-  readonly number: 0 | 1 | 2 | 3;
+  /** NF_INET_* or NF_BR_*: 0 before routing, 1 to the node itself, 2 through, 3 of the node's own, 4 on the way out. */
+  readonly number: 0 | 1 | 2 | 3 | 4;
   readonly priority: number;
+  /** Addresses are translated: only the first packet of a connection comes there. */
+  readonly translates?: boolean;
 }
 
 export interface Rule {
@@ -36,16 +38,23 @@ export const keyKinds = {
   protocol: { type: 12, bytes: 1 },
   port: { type: 13, bytes: 2 },
   ifname: { type: 41, bytes: 16 },
+  /** Any number, in the machine's byte order. */
+  mark: { type: 19, bytes: 4 },
 } as const;
 
 export interface PacketSet {
   readonly table: Table;
   readonly name: string;
+  /** Five at most: nft knows no more. */
   readonly key: readonly (keyof typeof keyKinds)[];
   /** Its elements are ranges, none of which meets another. */
   readonly hasRanges?: boolean;
   /** Its elements lead to chains each. */
   readonly leadsToChains?: boolean;
+  /** What each element leads to otherwise, made up as the key is. */
+  readonly value?: readonly (keyof typeof keyKinds)[];
+  /** Packets add elements themselves, up to so many, which end by time. */
+  readonly mostFromPackets?: number;
 }
 
 /** struct nfgenmsg. */
@@ -83,7 +92,7 @@ export function createChain(table: Table, name: string, hook?: Hook): Message {
       nftHeader(writer, table).attrText(Nfta.CHAIN_TABLE, table.name).attrText(Nfta.CHAIN_NAME, name);
       if (hook === undefined) return;
       writer
-        .attrText(Nfta.CHAIN_TYPE, "filter")
+        .attrText(Nfta.CHAIN_TYPE, hook.translates ? "nat" : "filter")
         // NF_ACCEPT: packets that match no rule pass.
         .attrU32Net(Nfta.CHAIN_POLICY, 1)
         .nest(Nfta.CHAIN_HOOK, () => {
@@ -123,9 +132,16 @@ export function clearChain(table: Table, chain: string): Message {
   };
 }
 
+const typeOf = (kinds: PacketSet["key"]): number => kinds.reduce((type, kind) => (type << 6) | keyKinds[kind].type, 0);
+const lengthOf = (kinds: PacketSet["key"]): number =>
+  kinds.reduce((sum, kind) => sum + padded(keyKinds[kind].bytes), 0);
+
 /** Leaves one that stands as it is. @param id any number that no other set has in the same transaction */
-export function createSet({ table, name, key, hasRanges, leadsToChains }: PacketSet, id: number): Message {
+export function createSet(set: PacketSet, id: number): Message {
+  const { table, name, key, hasRanges, leadsToChains, value, mostFromPackets } = set;
   const ranges = hasRanges ? SetFlag.INTERVAL | (key.length > 1 ? SetFlag.CONCAT : 0) : 0;
+  const isMap = leadsToChains === true || value !== undefined;
+  const flags = (isMap ? SetFlag.MAP : 0) | (mostFromPackets === undefined ? 0 : SetFlag.EVAL | SetFlag.TIMEOUT);
   return {
     action: `create the set "${name}" of the table "${table.name}"`,
     type: NftMessage.NEWSET,
@@ -134,17 +150,15 @@ export function createSet({ table, name, key, hasRanges, leadsToChains }: Packet
       nftHeader(writer, table)
         .attrText(Nfta.SET_TABLE, table.name)
         .attrText(Nfta.SET_NAME, name)
-        .attrU32Net(Nfta.SET_FLAGS, ranges | (leadsToChains ? SetFlag.MAP : 0))
-        .attrU32Net(
-          Nfta.SET_KEY_TYPE,
-          key.reduce((type, kind) => (type << 6) | keyKinds[kind].type, 0),
-        )
-        .attrU32Net(
-          Nfta.SET_KEY_LEN,
-          key.reduce((sum, kind) => sum + padded(keyKinds[kind].bytes), 0),
-        )
+        .attrU32Net(Nfta.SET_FLAGS, ranges | flags)
+        .attrU32Net(Nfta.SET_KEY_TYPE, typeOf(key))
+        .attrU32Net(Nfta.SET_KEY_LEN, lengthOf(key))
         .attrU32Net(Nfta.SET_ID, id);
       if (leadsToChains) writer.attrU32Net(Nfta.SET_DATA_TYPE, VERDICT_DATA);
+      if (value !== undefined)
+        writer.attrU32Net(Nfta.SET_DATA_TYPE, typeOf(value)).attrU32Net(Nfta.SET_DATA_LEN, lengthOf(value));
+      if (mostFromPackets !== undefined)
+        writer.nest(Nfta.SET_DESC, () => writer.attrU32Net(Nfta.SET_DESC_SIZE, mostFromPackets));
       if (hasRanges && key.length > 1)
         writer.nest(Nfta.SET_DESC, () =>
           writer.nest(Nfta.SET_DESC_CONCAT, () => {
