@@ -17,6 +17,7 @@ import { ensureNetwork, findNetwork } from "./hns-network.ts";
 import type { HnsDataPathOptions, HnsNetwork } from "./options.ts";
 import { LostEndpoints } from "./remake.ts";
 import { compare, resultOf } from "./result.ts";
+import { HnsServices, removeServices } from "./services/mod.ts";
 
 /** How long a record outlives its endpoint whose creation was given up. */
 const unsureMs = 3_600_000;
@@ -42,6 +43,8 @@ export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
 
 /** Pods as endpoints of HNS. An endpoint's owner follows from its identifier. All state is in HNS and the records. */
 class HnsDataPath implements DataPath {
+  /** Absent where none are wanted, or the network is of a type that HNS does not balance on. */
+  readonly services?: HnsServices;
   readonly #options: HnsDataPathOptions;
   readonly #networks: ReadonlyMap<string, HnsNetwork>;
   readonly #tools: WiringTools;
@@ -60,6 +63,18 @@ class HnsDataPath implements DataPath {
     this.#networks = new Map(networks.map((network) => [network.name, network]));
     this.#tools = { hcn, logger, records, listing: new EndpointListing(() => hcn.endpoints()) };
     this.#lost = new LostEndpoints(this.#tools);
+    const balanced = networks.find(({ hns }) => hns.type !== "Transparent");
+    if (options.services === undefined || balanced === undefined) return;
+    this.services = new HnsServices({
+      hcn,
+      logger,
+      listing: this.#tools.listing,
+      network: balanced,
+      settings: options.services,
+      networkId: () => this.#requireStanding(balanced, "balance services"),
+      nodeMac: () => options.node.nodeMac(balanced),
+      ...(options.servicesListingMs === undefined ? {} : { listingMs: options.servicesListingMs }),
+    });
   }
 
   async start(): Promise<void> {
@@ -86,8 +101,17 @@ class HnsDataPath implements DataPath {
       this.#trouble.delete(network.name);
     }
     await this.#tools.listing.refresh();
+    if (this.services !== undefined) await this.services.prepare();
+    else if (this.#watching === undefined) await this.#removeServices();
     this.#trouble.delete("");
     this.#reviewRecords();
+  }
+
+  /** What an earlier agent has made of services that are no longer wanted would still lead packets astray. */
+  async #removeServices(): Promise<void> {
+    const { listing, hcn, logger } = this.#tools;
+    const gone = await removeServices(hcn, listing);
+    if (gone > 0) logger.info("took the load balancers of services away, since there are to be none", { count: gone });
   }
 
   async attach(request: AttachRequest): Promise<CniResult> {
@@ -101,7 +125,10 @@ class HnsDataPath implements DataPath {
     const plan = {
       name: hostIfname(owner, request.pod),
       ipam,
-      policies: policiesOf(network, request.portMappings ?? []),
+      policies: [
+        ...policiesOf(network, request.portMappings ?? []),
+        ...(this.services?.policiesFor(network, ipam) ?? []),
+      ],
       ...(mac === undefined ? {} : { mac }),
     };
     const { kind } = container;
@@ -127,6 +154,7 @@ class HnsDataPath implements DataPath {
           made: { namespace: kind.namespace, document },
         });
       }
+      void this.services?.endpointCame(ipsOf(endpoint));
       return resultOf(ipam, endpoint, owner, container.netns);
     } catch (caught) {
       throw this.#judge(network, action, caught);
@@ -212,10 +240,8 @@ class HnsDataPath implements DataPath {
 
   addressesInUse(owner: Owner): readonly Ip[] {
     const own = endpointId(owner);
-    return this.#tools.listing
-      .all()
-      .filter((endpoint) => endpoint.id !== own)
-      .flatMap((endpoint) => ipsOf(endpoint));
+    const others = this.#tools.listing.all().filter((endpoint) => endpoint.id !== own);
+    return [...others.flatMap((endpoint) => ipsOf(endpoint)), ...(this.services?.reserved ?? [])];
   }
 
   async problems(): Promise<readonly Problem[]> {
@@ -223,7 +249,7 @@ class HnsDataPath implements DataPath {
   }
 
   async degraded(): Promise<readonly string[]> {
-    return [];
+    return this.services?.troubles ?? [];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -254,6 +280,7 @@ class HnsDataPath implements DataPath {
       await this.#tools.listing.refresh();
       this.#trouble.delete("");
       this.#reviewRecords();
+      await this.services?.look();
     } catch (caught) {
       const error = hnsError("look after the endpoints", caught);
       this.#trouble.set("", error.message);

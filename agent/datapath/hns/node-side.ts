@@ -10,6 +10,7 @@ import {
   type HostRunner,
   type HostSettings,
   handBackAddress,
+  nodeMac,
   prepareHost,
   type RefusedThing,
   type SettingsRoute,
@@ -84,6 +85,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
         const { changes } = await handBackAddress(dataDir, run, network.hns.network);
         logger.info("the node's card has its address back", { changes });
       }),
+    nodeMac: ({ hns }) => inTurn(() => nodeMac(hns.nodeAddress, run)),
     cardOf,
     hostNetworkOf: (network) => {
       let gateway: (() => Promise<unknown>) | undefined;

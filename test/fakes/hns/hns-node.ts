@@ -52,6 +52,7 @@ export function hnsNode(changes: Partial<HnsConfig> = {}): HnsNode {
           calls.push("setUp");
           if (node.failing !== undefined) throw node.failing;
         },
+        nodeMac: async () => "00-15-5D-01-02-03",
         handBack: async ({ name }) => void calls.push(`handBack ${name}`),
       },
       logger: createLogger("debug", (line) => lines.push(line)),
