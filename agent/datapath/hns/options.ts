@@ -57,7 +57,7 @@ export interface HnsDataPathOptions {
   readonly node: NodeSide;
   readonly logger: Logger;
   /** How services are balanced; absent: none are, and what an earlier agent has left of them goes. */
-  readonly services?: HnsServiceSettings;
+  readonly services?: HnsServiceSettings | undefined;
   /** Hears of endpoints of ours that came to be after their owner had left; `detach` takes them away. */
   needsCleanup(owner: Owner): void;
   /** Between two listings of what HNS has; for tests. */
