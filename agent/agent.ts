@@ -36,6 +36,7 @@ import { nodeRpcs, outages } from "./server/node-service.ts";
 import { policyRpcs } from "./server/policy-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
 import { repairRpcs } from "./server/repair-service.ts";
+import type { NodeServices } from "./services/mod.ts";
 
 /** How long before its deadline a call that waits for the start is answered, so that the reason arrives in time. */
 const startAnswerMs = 1_000;
@@ -83,6 +84,7 @@ export class Agent {
   readonly #joining: Joining;
   readonly #runtimeFile: RuntimeFile;
   #policies: NodePolicies | undefined;
+  #services: NodeServices | undefined;
   #state: State = { t: "starting" };
   /** Aborted when callers no longer wait for the start: it is done, or waits to join a cluster. */
   readonly #started = new AbortController();
@@ -202,6 +204,7 @@ export class Agent {
       refused: () => this.#joining.refused,
       cluster: () => this.#joining.cluster,
       policies: () => this.#policies?.summary ?? "",
+      services: () => this.#services,
       refusals: () => this.#joining.refusals,
       troubles: () => this.#joining.troubles,
       configuration: async () => {
@@ -254,11 +257,13 @@ export class Agent {
     });
     this.#resources.use(made);
     const dataPath = await this.#policed(made, config);
+    this.#services = await this.#balanced(made, config);
     this.#context.complete(config, dataPath);
     // Nothing opens before what is known of policies is in force.
     await this.#policies?.prepare(allocator.list().map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
     await dataPath.start();
     await this.#policies?.begin([...(await dataPath.list()), ...allocator.list()].map(({ owner }) => owner));
+    await this.#services?.begin();
     await takeNetworksOver(this.#context);
     await reconcile(this.#context);
     if (this.#state.t === "stopping") return;
@@ -293,6 +298,23 @@ export class Agent {
     });
     this.#resources.use(this.#policies);
     return policed(dataPath, this.#policies);
+  }
+
+  /** The services that are to be balanced, if any. @throws {CniError} 7 */
+  async #balanced({ services: proxy }: DataPath, config: AgentConfig): Promise<NodeServices | undefined> {
+    const { services } = config;
+    if (services === undefined) return undefined;
+    if (proxy === undefined) {
+      // Such a data path follows this file by itself.
+      if (config.ovs?.services.file !== undefined) return undefined;
+      throw new CniError(
+        CniCode.invalidConfig,
+        `Cannot balance services: the data path "${config.dataPath}" does not, wanted no section "services"`,
+      );
+    }
+    // Loaded where it is needed: it holds the client of an API server.
+    const { openServices } = await import("./services/mod.ts");
+    return this.#resources.use(openServices({ ...config, services }, proxy, this.#context.logger));
   }
 
   #notReady(): string | undefined {

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { nodeFileSchema } from "../agent/cluster/static/node-file.ts";
 import { agentSchema } from "../agent/config/agent-config.ts";
-import { serviceFileSchema } from "../agent/datapath/ovs/services/service-file.ts";
+import { serviceFileSchema } from "../agent/services/mod.ts";
 import type { Key, Keys, ObjectSchema, Schema } from "../shared/schema/schema.ts";
 
 /**
@@ -21,7 +21,7 @@ interface DocumentKind {
 const kinds: readonly DocumentKind[] = [
   { name: "agent", title: "agent.yaml, the configuration of Pipette's node agent", schema: agentSchema },
   { name: "nodes", title: "a file of nodes, of a registry of type static", schema: nodeFileSchema },
-  { name: "services", title: "a file of services (ovs.services.file)", schema: serviceFileSchema },
+  { name: "services", title: "a file of services (services.file)", schema: serviceFileSchema },
 ];
 
 export interface Generated {

@@ -23,12 +23,14 @@ import { type HnsConfig, hnsSchema } from "./hns-config.ts";
 import { type NodesConfig, nodesSchema } from "./nodes-config.ts";
 import { type OvsConfig, ovsSchema } from "./ovs-config.ts";
 import { policiesSchema } from "./policies-config.ts";
+import { type ServicesConfig, servicesSchema } from "./services-config.ts";
 import { deviceName, parseBlock, path, podSubnet } from "./values.ts";
 
 export type { HnsConfig } from "./hns-config.ts";
 export type { NodesConfig, RegistryConfig } from "./nodes-config.ts";
 export type { OvsConfig } from "./ovs-config.ts";
 export type { PoliciesConfig } from "./policies-config.ts";
+export type { ServicesConfig } from "./services-config.ts";
 
 export const dataPathNames = ["bridge", "ovs", "hns"] as const;
 export type DataPathName = (typeof dataPathNames)[number];
@@ -121,6 +123,7 @@ export const agentSchema = object({
   ovs: optional(ovsSchema, "for `dataPath: ovs`, or beside `hns`", "none; with `dataPath: ovs` all defaults"),
   nodes: optional(nodesSchema, "this node among others", "it knows of no other"),
   policies: optional(policiesSchema, "network policies, which a controller computes", "none are enforced"),
+  services: optional(servicesSchema, "services that the data path balances", "those of `ovs.services.file`, if any"),
   callTimeoutMs: defaulted(
     milliseconds(100, limits.longestTimeoutMs),
     limits.addTimeoutMs,
@@ -157,11 +160,13 @@ export interface NetworkConfig extends Omit<WrittenNetwork, "hns"> {
 }
 
 /** `agent.yaml`, checked and with its defaults. */
-export interface AgentConfig extends Omit<WrittenConfig, "networks" | "ovs" | "nodes"> {
+export interface AgentConfig extends Omit<WrittenConfig, "networks" | "ovs" | "nodes" | "services"> {
   /** Subnets are empty in a file that leaves them to the registry of `nodes`: they are there once the node has joined. */
   readonly networks: readonly NetworkConfig[];
   /** Always there where `dataPath` is `ovs`. */
   readonly ovs?: OvsConfig;
   /** Absent: this node knows of no other. */
   readonly nodes?: NodesConfig;
+  /** Absent: the data path balances none. */
+  readonly services?: ServicesConfig;
 }

@@ -11,13 +11,13 @@ import type { AgentConfig } from "./agent-config.ts";
  */
 
 /** `agent.yaml` itself, and the files that it names. */
-export function filesOf(file: string, { nodes, ovs, policies }: AgentConfig): readonly string[] {
-  const named = [ovs?.services.file, policies?.ca, policies?.token];
+export function filesOf(file: string, { nodes, ovs, policies, services }: AgentConfig): readonly string[] {
+  const named = [ovs?.services.file, policies?.ca, policies?.token, services?.file, services?.ca, services?.token];
   const registry = nodes?.registry;
   if (registry?.type === "static") named.push(registry.file);
   if (registry?.type === "etcd") named.push(registry.ca, registry.cert, registry.key);
   if (registry?.type === "kubernetes") named.push(registry.ca, registry.token);
-  return [file, ...named.filter((path) => path !== undefined)];
+  return [...new Set([file, ...named.filter((path) => path !== undefined)])];
 }
 
 /**
@@ -86,13 +86,13 @@ const readableByAll = 0o004;
  * Checks the files that the configuration names; agent.yaml itself holds no secrets. Not needed on Windows, where
  * permissions are set by `pipette install`.
  */
-export function openSecrets({ nodes, policies }: AgentConfig): readonly OpenSecret[] {
+export function openSecrets({ nodes, policies, services }: AgentConfig): readonly OpenSecret[] {
   if (isWindows) return [];
   const registry = nodes?.registry;
-  const files = [policies?.token];
+  const files = [policies?.token, services?.token];
   if (registry?.type === "etcd") files.push(registry.key);
   if (registry?.type === "kubernetes") files.push(registry.token);
-  return files.flatMap((path) => {
+  return [...new Set(files)].flatMap((path) => {
     const mode = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.mode;
     if (path === undefined || mode === undefined || (mode & readableByAll) === 0) return [];
     return [{ path, what: `"${path}" can be read by everybody (mode ${(mode & 0o777).toString(8)})` }];

@@ -4,6 +4,7 @@ import { type AgentConfig, agentSchema, type WrittenConfig, type WrittenNetwork 
 import { checkHns, checkNodeAddress, checkOverlay, toHns } from "./hns-config.ts";
 import { checkFamilies, checkNodes, withNodeName } from "./nodes-config.ts";
 import { checkOvs, ovsSchema, toOvs } from "./ovs-config.ts";
+import { checkServices, toServices } from "./services-config.ts";
 
 /** The configuration, or every fault of it as `file:line:column: "path" is value, wanted …`. */
 export type ParsedConfig =
@@ -17,8 +18,10 @@ export function parseAgentConfig(text: string, file: string): ParsedConfig {
 }
 
 /** Fills in defaults that depend on other keys or on the node. */
-function complete({ networks, ovs, nodes, ...others }: WrittenConfig): AgentConfig {
+function complete({ networks, ovs, nodes, services: written, ...others }: WrittenConfig): AgentConfig {
   const ownOvs = ovsOf({ dataPath: others.dataPath, ovs });
+  const usedOvs = others.dataPath === "bridge" ? undefined : ownOvs;
+  const services = toServices(written, { ovs: usedOvs, registry: nodes?.registry });
   return {
     ...others,
     networks: networks.map(({ hns, ...network }) => ({
@@ -27,6 +30,7 @@ function complete({ networks, ovs, nodes, ...others }: WrittenConfig): AgentConf
     })),
     ...(ownOvs === undefined ? {} : { ovs: toOvs(ownOvs, bridgeOf(networks)) }),
     ...(nodes === undefined ? {} : { nodes: withNodeName(nodes) }),
+    ...(services === undefined ? {} : { services }),
   };
 }
 
@@ -38,7 +42,7 @@ const bridgeOf = ([first]: readonly WrittenNetwork[]): string => first?.bridge ?
 
 /** Finds contradictions between keys. */
 function checkTogether(config: WrittenConfig, findings: Findings): void {
-  const { networks, dataPath, nodes, ovs, cni } = config;
+  const { networks, dataPath, nodes, ovs, cni, services } = config;
   networks.forEach((network, i) => {
     checkNetwork(network, networks.slice(0, i), nodes !== undefined, findings);
     if (dataPath === "hns") checkHnsNetwork(network, networks.slice(0, i), findings);
@@ -50,6 +54,7 @@ function checkTogether(config: WrittenConfig, findings: Findings): void {
   if (dataPath === "hns" && ovs !== undefined && hns !== undefined) checkOverlay(hns, ovs, findings);
   if (ownOvs !== undefined) checkOvs(ownOvs, bridgeOf(networks), findings);
   if (nodes !== undefined) checkNodes(nodes, findings);
+  if (services !== undefined) checkServices(services, { ovs: dataPath === "bridge" ? undefined : ovs }, findings);
   const { cniVersion, cniVersions = [] } = cni;
   if (cniVersions.length > 0 && !cniVersions.includes(cniVersion))
     findings.add(["cni", "cniVersions"], `without "${cniVersion}", wanted "cniVersion" among them`);

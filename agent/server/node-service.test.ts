@@ -32,6 +32,7 @@ async function call(
     refused: () => refused,
     cluster: () => "",
     policies: () => "",
+    services: () => undefined,
     refusals: () => [],
     state: () => "ready",
     troubles: () => [],

@@ -10,6 +10,7 @@ import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import { missingPlugins } from "../conflist/listed-plugins.ts";
 import { type AgentContext, collect, type Janitor } from "../reconcile/mod.ts";
+import type { NodeServices } from "../services/mod.ts";
 import type { Gate } from "./cni-service.ts";
 
 /** What `Status` tells about the agent itself. */
@@ -26,6 +27,8 @@ export interface NodeInfo {
   cluster(): string;
   /** Describes the network policies that are enforced, for people; empty if none are. */
   policies(): string;
+  /** The services that are balanced; absent: none are. */
+  services(): Pick<NodeServices, "summary" | "degraded"> | undefined;
   /** `starting`, `joining`, `ready` or `stopping`. */
   state(): string;
   /** What does not work with the registry now. */
@@ -67,12 +70,13 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
         departing: janitor.pendingDetaches(),
         cluster: info.cluster(),
         // Only for people: a request for one network comes from a runtime, every few seconds.
-        shortcomings: !isOfRuntime && info.notReady() === undefined ? await context.dataPath.degraded() : [],
+        shortcomings: !isOfRuntime && info.notReady() === undefined ? await shortcomings(context, info) : [],
         refusals: isOfRuntime ? [] : info.refusals(),
         state: info.state(),
         registryTroubles: isOfRuntime ? [] : info.troubles(),
         configuration: isOfRuntime ? [] : await info.configuration(),
         policies: info.policies(),
+        services: info.services()?.summary ?? "",
       };
     }),
     rpc(nodeService.listInterfaces, async () => {
@@ -113,6 +117,11 @@ export async function outages(
   if (refused !== undefined) problems.push(outage(refused));
   return problems;
 }
+
+const shortcomings = async ({ dataPath }: AgentContext, info: NodeInfo): Promise<readonly string[]> => [
+  ...(await dataPath.degraded()),
+  ...((await info.services()?.degraded()) ?? []),
+];
 
 /** Why new pods get no network while running pods are fine and must not be evicted. */
 const lacks = (context: AgentContext): readonly NodeProblem[] =>

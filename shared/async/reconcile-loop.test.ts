@@ -55,6 +55,29 @@ test("what is refused fails nobody who waits, is said once, and is tried again u
   expect(lines.map((line) => JSON.parse(line).error)).toEqual(["refused"]);
 });
 
+test("with pauses of its own a trigger ends the one after a failure", async () => {
+  let runs = 0;
+  await using loop = new ReconcileLoop({
+    what: "the switch",
+    reconcile: async () => (++runs < 3 ? "refused" : undefined),
+    logger: quiet,
+    retry: { firstMs: 1, longestMs: 2 ** 30 },
+  });
+  await loop.run();
+  while (runs < 2) await Bun.sleep(1);
+  await using patient = new ReconcileLoop({
+    what: "the switch",
+    reconcile: async () => (++runs < 6 ? "refused" : undefined),
+    logger: quiet,
+    retry: { firstMs: 2 ** 30, longestMs: 2 ** 30 },
+  });
+  while (runs < 3) await Bun.sleep(1);
+  for (const wanted of [4, 5, 6]) {
+    patient.trigger();
+    while (runs < wanted) await Bun.sleep(1);
+  }
+});
+
 test("one that has ended begins nothing, and lets nobody wait", async () => {
   let runs = 0;
   const loop = new ReconcileLoop({ what: "the switch", reconcile: async () => void runs++, logger: quiet });

@@ -1,6 +1,7 @@
 import type { Logger } from "../log.ts";
 import { reasonOf } from "../reason.ts";
 import { pause } from "./abortable.ts";
+import { Backoff, type BackoffTimes } from "./backoff.ts";
 import { LogOnChange } from "./log-on-change.ts";
 
 export interface ReconcileLoopOptions {
@@ -20,6 +21,11 @@ export interface ReconcileLoopOptions {
   readonly isDamped?: boolean;
   /** Triggers within this time are one run; absent: 10 ms. */
   readonly gatherMs?: number;
+  /**
+   * For runs that do most of it while a part stays refused: the pauses after failures, which a trigger ends. Absent: a
+   * second, which it does not.
+   */
+  readonly retry?: BackoffTimes;
 }
 
 const usualGatherMs = 10;
@@ -69,8 +75,9 @@ export class ReconcileLoop implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const { what, logger, everyMs = longestTimerMs, isDamped = false, gatherMs = usualGatherMs } = this.#options;
+    const { what, logger, everyMs = longestTimerMs, isDamped = false, gatherMs = usualGatherMs, retry } = this.#options;
     const { signal } = this.#stopping;
+    const backoff = retry === undefined ? undefined : new Backoff(retry);
     const problem = new LogOnChange(logger);
     for (;;) {
       await pause(everyMs, this.#triggered.signal);
@@ -80,9 +87,12 @@ export class ReconcileLoop implements AsyncDisposable {
       this.#triggered = new AbortController();
       const from = processorMs();
       const error = await this.#reconcile();
-      if (error === "") problem.clear();
-      else if (!signal.aborted) problem.log(`${what} is not yet as it should be`, error);
+      if (error === "") {
+        problem.clear();
+        backoff?.reset();
+      } else if (!signal.aborted) problem.log(`${what} is not yet as it should be`, error);
       if (isDamped) await pause(Math.max(restMs, (processorMs() - from) / maxLoad), signal);
+      else if (error !== "" && backoff !== undefined) await pause(backoff.next(), this.#triggered.signal);
       else if (error !== "") await pause(retryMs, signal);
       if (error !== "") this.trigger();
     }

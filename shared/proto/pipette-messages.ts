@@ -55,6 +55,7 @@ export const StatusResponse = message({
   registryTroubles: repeated(13, RegistryTrouble),
   configuration: texts(14),
   policies: text(15),
+  services: text(16),
 });
 export type StatusResponse = MessageOf<typeof StatusResponse>;
 

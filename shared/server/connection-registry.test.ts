@@ -23,6 +23,7 @@ const status = {
   departing: 0,
   cluster: "",
   policies: "",
+  services: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

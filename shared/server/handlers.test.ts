@@ -47,6 +47,7 @@ const empty = {
   departing: 0,
   cluster: "",
   policies: "",
+  services: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

@@ -27,6 +27,7 @@ const answer: StatusResponse = {
   departing: 0,
   cluster: "",
   policies: "",
+  services: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

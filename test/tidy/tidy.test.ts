@@ -24,6 +24,7 @@ const agentRooms = [
     "cluster",
     "datapath",
     "policies",
+    "services",
     "reconcile",
     "attach",
     "server",

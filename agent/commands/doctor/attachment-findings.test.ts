@@ -41,6 +41,7 @@ const answering = (callsInFlight = 0): NodeSnapshot["agent"] => ({
     departing: 0,
     cluster: "",
     policies: "",
+    services: "",
     shortcomings: [],
     refusals: [],
     state: "ready",

@@ -114,7 +114,7 @@ function asText({ status: answer, leases, interfaces, database }: NodeReport, no
   const out = [
     `pipette agent ${answer.version}, process ${answer.pid}, ${stateOf(answer)}up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
-    ...[answer.cluster, answer.policies].filter((sentence) => sentence !== "").map(printable),
+    ...[answer.cluster, answer.policies, answer.services].filter((sentence) => sentence !== "").map(printable),
     "",
     formatTable(networkRows(answer, leases, interfaces)),
     formatTable(interfaceRows(leases, interfaces)),
