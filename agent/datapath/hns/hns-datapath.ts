@@ -110,8 +110,9 @@ class HnsDataPath implements DataPath {
   /** What an earlier agent has made of services that are no longer wanted would still lead packets astray. */
   async #removeServices(): Promise<void> {
     const { listing, hcn, logger } = this.#tools;
-    const gone = await removeServices(hcn, listing);
-    if (gone > 0) logger.info("took the load balancers of services away, since there are to be none", { count: gone });
+    const { balancers, endpoints } = await removeServices(hcn, listing.all());
+    for (const id of endpoints) listing.forget(id);
+    if (balancers.length > 0) logger.info("no services are wanted: took their load balancers away", { balancers });
   }
 
   async attach(request: AttachRequest): Promise<CniResult> {
@@ -249,7 +250,7 @@ class HnsDataPath implements DataPath {
   }
 
   async degraded(): Promise<readonly string[]> {
-    return this.services?.troubles ?? [];
+    return [];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -325,7 +325,7 @@ describe("what others have made", () => {
       hns.fake.service.store.loadBalancers.clear();
       await expect.poll(() => places()).toEqual(["10.9.0.7:8080", "10.9.1.9:8080"]);
     }
-    expect(await hns.dataPath.degraded()).toEqual([expect.stringContaining("kube-proxy")]);
+    expect(await services.differences()).toEqual([expect.stringContaining("kube-proxy")]);
   });
 });
 
@@ -350,7 +350,7 @@ describe("a call that goes wrong", () => {
     const services = await node();
     using _ = fault({ call: "HcnCreateEndpoint", match: "10.9.1.9", hresult: 0x80004005 });
     expect(await apply(services, web())).toEqual([
-      { key: "default/web:http", reason: expect.stringContaining("endpoint 10.9.1.9") },
+      { key: "default/web:http", reason: expect.stringContaining("endpoint 10.9.1.9") as string },
     ]);
     expect(places()).toEqual(["10.9.0.7:8080"]);
   });

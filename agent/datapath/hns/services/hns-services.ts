@@ -2,7 +2,7 @@ import type { CniResult } from "../../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import { type Cidr, contains, formatIp, type Ip, lastOf, plus } from "../../../../shared/net/ip.ts";
-import { type Hcn, HcnError, type HcnFeatures, type HcnNetwork } from "../../../protocols/hcn/mod.ts";
+import { type Hcn, type HcnEndpoint, HcnError, type HcnFeatures, type HcnNetwork } from "../../../protocols/hcn/mod.ts";
 import type { RefusedService, ServicePort, ServiceProxy } from "../../services.ts";
 import type { EndpointPolicy } from "../documents.ts";
 import type { EndpointListing } from "../endpoint-listing.ts";
@@ -136,21 +136,12 @@ export class HnsServices implements ServiceProxy {
           ...[...wanted.awaited].map(
             ([ip, keys]) => `HNS has no endpoint ${ip} yet, of this node, for ${keys.join(", ")}`,
           ),
-          ...this.troubles,
+          ...this.#opponent(),
         ];
       } catch (caught) {
         throw laterError("compare the services", caught);
       }
     });
-  }
-
-  /** What is wrong as a whole, in sentences. */
-  get troubles(): readonly string[] {
-    const { vanished, hasOpponent } = this.#tools.balancers;
-    if (!hasOpponent) return [];
-    return [
-      `Somebody removes the load balancers of services, ${vanished} so far, which Pipette makes again: kube-proxy does so where it runs beside, and has to be stopped`,
-    ];
   }
 
   /** For status: how much is wanted and in force, and what this HNS can do. */
@@ -173,6 +164,14 @@ export class HnsServices implements ServiceProxy {
     ].join("; ");
   }
 
+  #opponent(): readonly string[] {
+    const { vanished, hasOpponent } = this.#tools.balancers;
+    if (!hasOpponent) return [];
+    return [
+      `somebody removes the load balancers of services, ${vanished} so far, which Pipette makes again: kube-proxy does so where it runs beside, and has to be stopped`,
+    ];
+  }
+
   async #bring(signal: AbortSignal): Promise<readonly RefusedService[]> {
     const { balancers, listing, failures } = this.#tools;
     const ports = this.#ports ?? new Map<string, ServicePort>();
@@ -187,7 +186,7 @@ export class HnsServices implements ServiceProxy {
       const { refused, surprised } = await new Bringing(this.#tools, aim, { signal, isLast }).run();
       if (surprised && !isLast && !signal.aborted) continue;
       failures.keep((name) => wanted.balancers.has(name) || name.startsWith("endpoint ") || isOwnId(name));
-      return [...wanted.refused, ...refused];
+      return perKey([...wanted.refused, ...refused]);
     }
   }
 
@@ -255,6 +254,13 @@ export class HnsServices implements ServiceProxy {
 /** The last address that a pod could have: pods get theirs from the first on. */
 const sourceVipOf = (subnet: Cidr): Ip => plus(lastOf(subnet), -1n);
 
+/** All that is to be told of a service port in one. */
+const perKey = (refused: readonly RefusedService[]): readonly RefusedService[] =>
+  [...Map.groupBy(refused, ({ key }) => key)].map(([key, all]) => ({
+    key,
+    reason: [...new Set(all.map(({ reason }) => reason))].join("; "),
+  }));
+
 /** Whatever it is, another attempt may succeed. */
 function laterError(action: string, caught: unknown): CniError {
   const error = hnsError(action, caught);
@@ -264,16 +270,18 @@ function laterError(action: string, caught: unknown): CniError {
 
 /**
  * Takes away all that services have made in HNS, as where there are to be none any more.
- * @param listing of the endpoints, which was just made
- * @returns how much it was
+ * @param endpoints that HNS has
+ * @returns what it has taken away
  */
-export async function removeServices(hcn: Hcn, listing: EndpointListing): Promise<number> {
-  const balancers = (await hcn.loadBalancers()).filter(({ id }) => isOwnId(id));
-  for (const { id } of balancers) await hcn.deleteLoadBalancer(id);
-  const endpoints = listing.all().filter(({ id }) => isOwnId(id));
-  for (const { id } of endpoints) {
-    await hcn.deleteEndpoint(id);
-    listing.forget(id);
-  }
-  return balancers.length + endpoints.length;
+export async function removeServices(
+  hcn: Hcn,
+  endpoints: readonly HcnEndpoint[],
+): Promise<{ readonly balancers: readonly string[]; readonly endpoints: readonly string[] }> {
+  const ownIn = (all: readonly { readonly id: string }[]): readonly string[] =>
+    all.map(({ id }) => id).filter((id) => isOwnId(id));
+  const balancers = ownIn(await hcn.loadBalancers());
+  for (const id of balancers) await hcn.deleteLoadBalancer(id);
+  const own = ownIn(endpoints);
+  for (const id of own) await hcn.deleteEndpoint(id);
+  return { balancers, endpoints: own };
 }
