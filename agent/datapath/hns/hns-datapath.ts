@@ -110,9 +110,14 @@ class HnsDataPath implements DataPath {
   /** What an earlier agent has made of services that are no longer wanted would still lead packets astray. */
   async #removeServices(): Promise<void> {
     const { listing, hcn, logger } = this.#tools;
-    const { balancers, endpoints } = await removeServices(hcn, listing.all());
-    for (const id of endpoints) listing.forget(id);
-    if (balancers.length > 0) logger.info("no services are wanted: took their load balancers away", { balancers });
+    try {
+      const { balancers, endpoints } = await removeServices(hcn, listing.all());
+      for (const id of endpoints) listing.forget(id);
+      if (balancers.length > 0) logger.info("no services are wanted: took their load balancers away", { balancers });
+    } catch (caught) {
+      // Pods can do without.
+      logger.warn("load balancers of an earlier agent may be left", { error: reasonOf(caught) });
+    }
   }
 
   async attach(request: AttachRequest): Promise<CniResult> {

@@ -48,7 +48,7 @@ export function performVersion2(store: HnsStore, handles: Handles, call: Version
       return { handle: handles.open(kind, textOf(store.get(kind, call.id), "ID"), call.pid) };
     case "Query":
       checkQuery(call.text);
-      return { text: JSON.stringify(shown(opened())) };
+      return { text: JSON.stringify(shown(store, kind, opened())) };
     case "Modify":
       modify(store, kind, opened(), parsed(call.text));
       return {};
@@ -62,7 +62,10 @@ export function performVersion2(store: HnsStore, handles: Handles, call: Version
 }
 
 /** What V2 shows of an object. */
-const shown = ({ V1: _, ...document }: Document): Document => document;
+function shown({ hiddenOfBalancers }: HnsStore, kind: Kind, { V1: _, ...document }: Document): Document {
+  if (kind === "loadBalancer") delete document[hiddenOfBalancers];
+  return document;
+}
 
 /** A query says its schema's version. @returns its filter */
 function checkQuery(text: string | null): Document {

@@ -23,6 +23,8 @@ export class HnsStore {
   /** What the service says of itself: Windows Server 2022, where a test wants no other. */
   version = { Major: 13, Minor: 3 };
   modifyingBalancers: ModifyingBalancers = "works";
+  /** A key of load balancers that the service takes and does not show. */
+  hiddenOfBalancers = "";
   /** Names of the physical adapters of this node. */
   readonly adapters = new Set(["Ethernet"]);
 

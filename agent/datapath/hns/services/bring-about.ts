@@ -83,11 +83,11 @@ export class Bringing {
     const ids = new Map(plan.standing);
     for (const { wanted, instead } of plan.make) {
       if (this.#signal.aborted) return ids;
-      const made = await this.#attempt(endpointName(wanted.ip), JSON.stringify(wanted), async () => {
+      const made = await this.#attempt(wanted.ip, JSON.stringify(wanted), async () => {
         for (const id of instead) await this.#deleteEndpoint(id);
         return await this.#makeEndpoint(wanted);
       });
-      if (made === undefined) this.#refuseAll(wanted.ip, this.#tools.failures.reason(endpointName(wanted.ip)));
+      if (made === undefined) this.#refuseAll(wanted.ip, this.#tools.failures.reason(wanted.ip));
       else ids.set(wanted.ip, made.id);
     }
     for (const [ip, id] of plan.taken) this.#refuseAll(ip, `the endpoint ${id}, which is not ours, has the address`);
@@ -239,5 +239,3 @@ export class Bringing {
 
 /** E_NOTIMPL. */
 const notImplemented = 0x80004001;
-
-const endpointName = (ip: string): string => `endpoint ${ip}`;

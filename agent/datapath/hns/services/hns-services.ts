@@ -185,7 +185,8 @@ export class HnsServices implements ServiceProxy {
       const aim = { networkId: this.#options.networkId(), view, wanted };
       const { refused, surprised } = await new Bringing(this.#tools, aim, { signal, isLast }).run();
       if (surprised && !isLast && !signal.aborted) continue;
-      failures.keep((name) => wanted.balancers.has(name) || name.startsWith("endpoint ") || isOwnId(name));
+      const standing = new Set([...balancers.all(), ...listing.all()].map(({ id }) => id));
+      failures.keep((name) => wanted.balancers.has(name) || wanted.endpoints.has(name) || standing.has(name));
       return perKey([...wanted.refused, ...refused]);
     }
   }
