@@ -68,6 +68,8 @@ export class Bringing {
   /** @throws {HcnError} where HNS is away, or hangs */
   async run(): Promise<Brought> {
     const ids = await this.#bringEndpoints();
+    // Without them load balancers that could stay would be taken for surplus.
+    if (this.#surprised && !this.#isLast) return { refused: this.#refused, surprised: true };
     const plan = planBalancers(resolve(this.#wanted.balancers, ids), this.#tools.balancers.all());
     await this.#bringBalancers(plan);
     if (!this.#signal.aborted) await this.#sweepEndpoints(ids);

@@ -303,6 +303,21 @@ describe("what others have made", () => {
     await apply(services);
   });
 
+  test("an endpoint that has come since the last listing serves, and no load balancer goes meanwhile", async () => {
+    const services = await node({}, {}, { Major: 15, Minor: 5 });
+    await apply(services, web({ internal: [other] }));
+    const before = ids();
+    const [network] = hns.fake.networks;
+    hns.fake.put("endpoint", theirs, {
+      HostComputeNetwork: network?.["ID"],
+      Flags: 1,
+      MacAddress: "02-11-0A-09-01-0A",
+      IpConfigurations: [{ IpAddress: "10.9.1.10" }],
+    });
+    expect(await apply(services, web({ internal: [endpoint("10.9.1.10")] }))).toEqual([]);
+    expect([ids(), places()]).toEqual([before, ["10.9.1.10:8080"]]);
+  });
+
   test("a stale endpoint of another node at an address of this node's pods goes", async () => {
     await node();
     const [network] = hns.fake.networks;

@@ -2,7 +2,7 @@ import type { CniResult } from "../../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import { type Cidr, contains, formatIp, type Ip, lastOf, plus } from "../../../../shared/net/ip.ts";
-import { type Hcn, type HcnEndpoint, HcnError, type HcnFeatures, type HcnNetwork } from "../../../protocols/hcn/mod.ts";
+import type { Hcn, HcnEndpoint, HcnFeatures, HcnNetwork } from "../../../protocols/hcn/mod.ts";
 import type { RefusedService, ServicePort, ServiceProxy } from "../../services.ts";
 import type { EndpointPolicy } from "../documents.ts";
 import type { EndpointListing } from "../endpoint-listing.ts";
@@ -265,7 +265,7 @@ const perKey = (refused: readonly RefusedService[]): readonly RefusedService[] =
 /** Whatever it is, another attempt may succeed. */
 function laterError(action: string, caught: unknown): CniError {
   const error = hnsError(action, caught);
-  if (error.code === CniCode.tryAgainLater || !(caught instanceof HcnError)) return error;
+  if (error.code === CniCode.tryAgainLater) return error;
   return new CniError(CniCode.tryAgainLater, error.message, { cause: caught });
 }
 
