@@ -46,13 +46,7 @@ const keptBySystem = {
 
 /** The node's side of HNS networks, as the configuration asks for it. */
 export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger): NodeSide & OverlaySide {
-  // All steps share one record, so they run one after the other; each has a timeout.
-  let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = last.then(work, work);
-    last = done.catch(() => undefined);
-    return done;
-  };
+  const inTurn = turns();
   const setUp = (settings: HostSettings, network: HnsNetwork, part: HostPart): Promise<readonly RefusedThing[]> =>
     inTurn(async () => {
       const { changes, refused = [] } = await setUpHost(settings, run, part);
@@ -114,6 +108,16 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
         },
       };
     },
+  };
+}
+
+/** All steps share one record, so they run one after the other; each has a timeout. */
+function turns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const done = last.then(work, work);
+    last = done.catch(() => undefined);
+    return done;
   };
 }
 
