@@ -78,6 +78,8 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
         node: side,
         logger,
         needsCleanup: needs.needsCleanup,
+        // With Open vSwitch services are flows.
+        ...(config.ovs === undefined && config.services !== undefined ? { services: config.services } : {}),
       });
       const [network] = networks;
       if (config.ovs === undefined || network === undefined) return hns;

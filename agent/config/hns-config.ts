@@ -88,6 +88,11 @@ export const hnsSchema = object({
     "gives every endpoint the policy OutBoundNAT",
     "no such policy",
   ),
+  healthEndpoint: optional(
+    windowsName("the name of an HNS endpoint"),
+    "the node's own endpoint, to which load balancers' health checks of their addresses are led (kube-proxy's `root-hnsendpoint-name`)",
+    "no health check comes through",
+  ),
   policies: defaulted(list(policy, 0, 64), [], "more policies for every endpoint, as HNS documents them", "none"),
   peers: defaulted(
     list(

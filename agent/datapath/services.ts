@@ -66,4 +66,6 @@ export interface ServiceProxy {
   apply(wanted: ReadonlyMap<string, ServicePort>, signal: AbortSignal): Promise<readonly RefusedService[]>;
   /** Differences between what is wanted and what is in force, in sentences; none where all is as wanted. */
   differences(): Promise<readonly string[]>;
+  /** For status, in one sentence: what this data path makes of services, and what it can. */
+  readonly summary?: string;
 }

@@ -94,7 +94,8 @@ export class NodeServices implements AsyncDisposable {
     if (current === undefined) return `services: none are known yet${fault === undefined ? "" : `: ${fault}`}`;
     const state = this.#applied === current ? "in force" : "being put in force";
     const refused = this.#refused.size === 0 ? "" : `, ${this.#refused.size} of them refused`;
-    return `services: ${current.size} ports ${state}${refused}`;
+    const { summary } = this.#options.proxy;
+    return `services: ${current.size} ports ${state}${refused}${summary === undefined ? "" : `; ${summary}`}`;
   }
 
   /** What people are to know, in sentences. It compares all with what is in force. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { cleanUpBy } from "../../agent/commands/cleanup/clean-up.ts";
 import { takeBackWindowsNode, type WindowsNode } from "../../agent/commands/cleanup/clean-up.windows.ts";
 import { EndpointRecords, endpointRecords } from "../../agent/datapath/hns/mod.ts";
+import { newOwnId } from "../../agent/datapath/hns/services/own-ids.ts";
 import { handBackAddress, setUpHost } from "../../agent/datapath/hns/windows-host/mod.ts";
 import { openSystem } from "../../shared/server/open-system.ts";
 import { FakeHns } from "../fakes/hns/fake-hns.ts";
@@ -86,6 +87,28 @@ describe("pipette agent --cleanup", () => {
     expect(host.snapshot()).toEqual(fresh);
     // Where nothing is on record a database that is away does not matter.
     expect(await cleanUp(host, hns, false, { removeOverlay })).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  test("takes the load balancers of services away with their endpoints on other nodes, and nobody else's", async () => {
+    using host = new HostFixture({ peers: [] });
+    const hns = await standing(host);
+    const [network] = await hns.hcn.networks();
+    const [pod] = await hns.hcn.endpoints();
+    const theirs = "99999999-0000-4000-8000-000000000001";
+    const lead = (ID: string, to: string, port: number) =>
+      hns.hcn.createLoadBalancer({
+        ID,
+        HostComputeEndpoints: [to],
+        PortMappings: [{ Protocol: 6, InternalPort: 80, ExternalPort: port }],
+      });
+    const remote = { Flags: 1, IpConfigurations: [{ IpAddress: "10.10.2.9" }] };
+    const elsewhere = await hns.hcn.createEndpoint(network?.id ?? "", newOwnId(), remote);
+    await lead(newOwnId(), elsewhere.id, 80);
+    await lead(theirs, pod?.id ?? "", 81);
+    const { status, stdout } = await cleanUp(host, hns);
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/^hns load balancer +\S+ +undone$/m)]);
+    expect((await hns.hcn.loadBalancers()).map(({ id }) => id)).toEqual([theirs]);
+    expect(await hns.hcn.endpoint(elsewhere.id)).toBeUndefined();
   });
 
   test("takes everything of ours away and nothing else, says so, and has nothing to do the second time", async () => {

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
-import { EndpointRecords, endpointRecords, removeOverlay } from "../../datapath/hns/mod.ts";
+import { EndpointRecords, endpointRecords, removeOverlay, removeServices } from "../../datapath/hns/mod.ts";
 import { cleanUpHost, type HostRunner, hostRecords, openHostRunner } from "../../datapath/hns/windows-host/mod.ts";
 import type { HostChange } from "../../datapath/host-change.ts";
 import { type Hcn, type HcnEndpoint, openHcn } from "../../protocols/hcn/mod.ts";
@@ -28,7 +28,7 @@ export async function takeBack({ dataDir, ovs, networks: [network] }: AgentConfi
 /** With the HNS networks that are ours, and the endpoints in them. */
 export async function takeBackWindowsNode(node: WindowsNode): Promise<readonly HostChange[]> {
   const { dataDir, hcn, run } = node;
-  const endpoints = await removeEndpoints(hcn, dataDir);
+  const endpoints = [...(await removeLoadBalancers(hcn)), ...(await removeEndpoints(hcn, dataDir))];
   let overlay: readonly HostChange[] | undefined = existsSync(hostRecords(dataDir)) ? undefined : [];
   const removeOverlayOnce = async (): Promise<readonly HostChange[]> => {
     overlay ??= (await node.removeOverlay?.()) ?? [];
@@ -42,6 +42,17 @@ export async function takeBackWindowsNode(node: WindowsNode): Promise<readonly H
   });
   const isTold = overlay !== undefined;
   return [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlayOnce())];
+}
+
+/** Removes what services have made, before the endpoints that it leads to. */
+async function removeLoadBalancers(hcn: Hcn): Promise<readonly HostChange[]> {
+  try {
+    const { balancers, endpoints } = await removeServices(hcn, await hcn.endpoints());
+    const undone = (step: string) => (id: string) => ({ step, what: id, did: "undone" }) as const;
+    return [...balancers.map(undone("hns load balancer")), ...endpoints.map(undone("hns endpoint of services"))];
+  } catch (caught) {
+    return [{ step: "hns load balancer", what: "of services", did: "failed", problem: reasonOf(caught) }];
+  }
 }
 
 /** Removes the recorded endpoints, in whatever network they are. */

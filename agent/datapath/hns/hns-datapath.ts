@@ -18,6 +18,7 @@ import type { HnsDataPathOptions, HnsNetwork } from "./options.ts";
 import { HnsPolicies } from "./policies/hns-policies.ts";
 import { LostEndpoints } from "./remake.ts";
 import { compare, resultOf } from "./result.ts";
+import { HnsServices, removeServices } from "./services/mod.ts";
 
 /** How long a record outlives its endpoint whose creation was given up. */
 const unsureMs = 3_600_000;
@@ -44,6 +45,8 @@ export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
 /** Pods as endpoints of HNS. An endpoint's owner follows from its identifier. All state is in HNS and the records. */
 class HnsDataPath implements DataPath {
   readonly policies: HnsPolicies;
+  /** Absent where none are wanted, or the network is of a type that HNS does not balance on. */
+  readonly services?: HnsServices;
   readonly #options: HnsDataPathOptions;
   readonly #networks: ReadonlyMap<string, HnsNetwork>;
   readonly #tools: WiringTools;
@@ -65,6 +68,18 @@ class HnsDataPath implements DataPath {
     this.policies = new HnsPolicies({ hcn, listing, records, logger, nodeIps });
     this.#tools = { hcn, logger, records, listing, policies: this.policies };
     this.#lost = new LostEndpoints(this.#tools);
+    const balanced = networks.find(({ hns }) => hns.type !== "Transparent");
+    if (options.services === undefined || balanced === undefined) return;
+    this.services = new HnsServices({
+      hcn,
+      logger,
+      listing: this.#tools.listing,
+      network: balanced,
+      settings: options.services,
+      networkId: () => this.#requireStanding(balanced, "balance services"),
+      nodeMac: () => options.node.nodeMac(balanced),
+      ...(options.servicesListingMs === undefined ? {} : { listingMs: options.servicesListingMs }),
+    });
   }
 
   async start(): Promise<void> {
@@ -92,8 +107,23 @@ class HnsDataPath implements DataPath {
     }
     await this.#tools.listing.refresh();
     await this.policies.review();
+    if (this.services !== undefined) await this.services.prepare();
+    else if (this.#watching === undefined) await this.#removeServices();
     this.#trouble.delete("");
     this.#reviewRecords();
+  }
+
+  /** What an earlier agent has made of services that are no longer wanted would still lead packets astray. */
+  async #removeServices(): Promise<void> {
+    const { listing, hcn, logger } = this.#tools;
+    try {
+      const { balancers, endpoints } = await removeServices(hcn, listing.all());
+      for (const id of endpoints) listing.forget(id);
+      if (balancers.length > 0) logger.info("no services are wanted: took their load balancers away", { balancers });
+    } catch (caught) {
+      // Pods can do without.
+      logger.warn("load balancers of an earlier agent may be left", { error: reasonOf(caught) });
+    }
   }
 
   async attach(request: AttachRequest): Promise<CniResult> {
@@ -107,7 +137,10 @@ class HnsDataPath implements DataPath {
     const plan = {
       name: hostIfname(owner, request.pod),
       ipam,
-      policies: policiesOf(network, request.portMappings ?? []),
+      policies: [
+        ...policiesOf(network, request.portMappings ?? []),
+        ...(this.services?.policiesFor(network, ipam) ?? []),
+      ],
       ...(mac === undefined ? {} : { mac }),
     };
     const { kind } = container;
@@ -134,6 +167,7 @@ class HnsDataPath implements DataPath {
           made: { namespace: kind.namespace, document },
         });
       }
+      void this.services?.endpointCame(ipsOf(endpoint));
       return resultOf(ipam, endpoint, owner, container.netns);
     } catch (caught) {
       throw this.#judge(network, action, caught);
@@ -219,10 +253,8 @@ class HnsDataPath implements DataPath {
 
   addressesInUse(owner: Owner): readonly Ip[] {
     const own = endpointId(owner);
-    return this.#tools.listing
-      .all()
-      .filter((endpoint) => endpoint.id !== own)
-      .flatMap((endpoint) => ipsOf(endpoint));
+    const others = this.#tools.listing.all().filter((endpoint) => endpoint.id !== own);
+    return [...others.flatMap((endpoint) => ipsOf(endpoint)), ...(this.services?.reserved ?? [])];
   }
 
   async problems(): Promise<readonly Problem[]> {
@@ -262,6 +294,7 @@ class HnsDataPath implements DataPath {
       this.#trouble.delete("");
       this.#reviewRecords();
       await this.#reviewPolicies();
+      await this.services?.look();
     } catch (caught) {
       const error = hnsError("look after the endpoints", caught);
       this.#trouble.set("", error.message);

@@ -9,6 +9,7 @@ export { createHnsDataPath } from "./hns-datapath.ts";
 export { createNodeSide } from "./node-side.ts";
 export type { HnsNetwork } from "./options.ts";
 export { createOverlayDataPath } from "./overlay-datapath.ts";
+export { removeServices } from "./services/mod.ts";
 
 /** The directories with this data path's records; not empty while something of ours is on the node. */
 export const recordDirectories = (dataDir: string): readonly string[] => [

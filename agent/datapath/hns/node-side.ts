@@ -10,6 +10,7 @@ import {
   type HostRunner,
   type HostSettings,
   handBackAddress,
+  nodeMac,
   prepareHost,
   type RefusedThing,
   type SettingsRoute,
@@ -45,13 +46,7 @@ const keptBySystem = {
 
 /** The node's side of HNS networks, as the configuration asks for it. */
 export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger): NodeSide & OverlaySide {
-  // All steps share one record, so they run one after the other; each has a timeout.
-  let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = last.then(work, work);
-    last = done.catch(() => undefined);
-    return done;
-  };
+  const inTurn = turns();
   const setUp = (settings: HostSettings, network: HnsNetwork, part: HostPart): Promise<readonly RefusedThing[]> =>
     inTurn(async () => {
       const { changes, refused = [] } = await setUpHost(settings, run, part);
@@ -84,6 +79,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
         const { changes } = await handBackAddress(dataDir, run, network.hns.network);
         logger.info("the node's card has its address back", { changes });
       }),
+    nodeMac: ({ hns }) => inTurn(() => nodeMac(hns.nodeAddress, run)),
     cardOf,
     hostNetworkOf: (network) => {
       let gateway: (() => Promise<unknown>) | undefined;
@@ -113,6 +109,16 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
         },
       };
     },
+  };
+}
+
+/** All steps share one record, so they run one after the other; each has a timeout. */
+function turns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const done = last.then(work, work);
+    last = done.catch(() => undefined);
+    return done;
   };
 }
 

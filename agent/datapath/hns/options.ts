@@ -4,6 +4,14 @@ import type { Cidr } from "../../../shared/net/ip.ts";
 import type { HnsConfig } from "../../config/agent-config.ts";
 import type { Hcn } from "../../protocols/hcn/mod.ts";
 
+/** How services are balanced: of section `services` of the configuration. */
+export interface HnsServiceSettings {
+  /** `false`: cluster IPs alone. */
+  readonly proxyAll: boolean;
+  /** Blocks of those of the node's addresses at which node ports answer; none: at all of them. */
+  readonly nodePortAddresses: readonly Cidr[];
+}
+
 /** One network on this node, on an HNS network of its own. */
 export interface HnsNetwork {
   /** `name` of the network configuration. */
@@ -36,6 +44,8 @@ export interface NodeSide {
   setUp(network: HnsNetwork): Promise<void>;
   /** After a network that could not be finished has been deleted. */
   handBack(network: HnsNetwork): Promise<void>;
+  /** Hardware address of the adapter that has the node's own address now, as `00-15-5D-01-02-03`. @throws {CniError} 102 */
+  nodeMac(network: HnsNetwork): Promise<string>;
 }
 
 export interface HnsDataPathOptions {
@@ -46,10 +56,14 @@ export interface HnsDataPathOptions {
   readonly hcn: Hcn;
   readonly node: NodeSide;
   readonly logger: Logger;
+  /** How services are balanced; absent: none are, and what an earlier agent has left of them goes. */
+  readonly services?: HnsServiceSettings | undefined;
   /** Hears of endpoints of ours that came to be after their owner had left; `detach` takes them away. */
   needsCleanup(owner: Owner): void;
   /** Between two listings of what HNS has; for tests. */
   readonly listingMs?: number;
+  /** Between two listings of HNS' load balancers; for tests. */
+  readonly servicesListingMs?: number;
   /** How long a start waits for a service that is away; for tests. */
   readonly startPatienceMs?: number;
 }

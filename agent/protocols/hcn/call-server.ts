@@ -10,7 +10,7 @@ export type HcnTask =
   | readonly [method: "list", kind: HcnKind]
   | readonly [method: "find", kind: HcnKind, id: string]
   | readonly [method: "create", kind: HcnKind, id: string | undefined, settings: HcnDocument, networkId?: string]
-  | readonly [method: "modify", kind: HcnKind, id: string, request: HcnModify]
+  | readonly [method: "modify", kind: HcnKind, id: string, request: HcnModify | HcnDocument]
   | readonly [method: "remove", kind: HcnKind, id: string]
   | readonly [method: "attach" | "detach", namespaceId: string, endpointId: string]
   | readonly [method: "hnsCall", verb: string, path: string, body: HcnDocument | undefined];

@@ -1,3 +1,5 @@
+import type { HcnFeatures } from "./features.ts";
+
 /** A document as HNS takes or gives it: JSON with its own spelling of keys (learn.microsoft.com/virtualization/api/hcn/hns_schema). */
 export type HcnDocument = Readonly<Record<string, unknown>>;
 
@@ -93,9 +95,15 @@ export interface Hcn extends AsyncDisposable {
   /** That it is not there, or that either is gone, is success. */
   detach(namespaceId: string, endpointId: string): Promise<void>;
   loadBalancers(): Promise<readonly HcnLoadBalancer[]>;
+  loadBalancer(id: string): Promise<HcnLoadBalancer | undefined>;
+  /** With the document's `ID`, or one that HNS chooses. */
   createLoadBalancer(settings: HcnDocument): Promise<HcnLoadBalancer>;
+  /** Takes the whole new document. @returns what HNS shows then: some versions answer success and change nothing */
+  modifyLoadBalancer(id: string, settings: HcnDocument): Promise<HcnLoadBalancer | undefined>;
   /** That there is none is success. */
   deleteLoadBalancer(id: string): Promise<void>;
+  /** What this HNS can do, by its version. */
+  features(): Promise<HcnFeatures>;
   /** V1. @returns the answer's `Output` */
   hnsCall(method: "GET" | "POST" | "DELETE", path: string, body?: HcnDocument): Promise<unknown>;
 }

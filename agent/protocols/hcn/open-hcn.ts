@@ -2,6 +2,7 @@ import { limits } from "../../../shared/limits.ts";
 import type { HcnTask } from "./call-server.ts";
 import { CallThreads } from "./call-threads.ts";
 import { isDocument, parseGuid, readEndpoint, readLoadBalancer, readNamespace, readNetwork } from "./documents.ts";
+import { featuresOf, type HcnFeatures, readVersion } from "./features.ts";
 import type { Hcn, HcnDocument, HcnEndpoint, HcnLoadBalancer, HcnModify, HcnNamespace, HcnNetwork } from "./hcn.ts";
 import { HcnError } from "./hcn-error.ts";
 import type { HcnKind } from "./native.ts";
@@ -117,13 +118,28 @@ class ConnectedHcn implements Hcn {
     return this.#list("load balancers", "loadBalancer", readLoadBalancer);
   }
 
+  loadBalancer(id: string): Promise<HcnLoadBalancer | undefined> {
+    return this.#find("load balancer", "loadBalancer", id, readLoadBalancer);
+  }
+
   createLoadBalancer(settings: HcnDocument): Promise<HcnLoadBalancer> {
     const task: HcnTask = ["create", "loadBalancer", idIn(settings), settings];
     return this.#create("create a load balancer", task, readLoadBalancer);
   }
 
+  async modifyLoadBalancer(id: string, settings: HcnDocument): Promise<HcnLoadBalancer | undefined> {
+    await this.#call(`modify load balancer "${id}"`, ["modify", "loadBalancer", id, settings]);
+    return await this.loadBalancer(id);
+  }
+
   async deleteLoadBalancer(id: string): Promise<void> {
     await this.#call(`delete load balancer "${id}"`, ["remove", "loadBalancer", id]);
+  }
+
+  async features(): Promise<HcnFeatures> {
+    const version = readVersion(await this.hnsCall("GET", "/globals/version"));
+    if (version !== undefined) return featuresOf(version);
+    throw new HcnError({ action: "read the version of HNS", call: "HNSCall", reason: "it answers none" });
   }
 
   hnsCall(method: "GET" | "POST" | "DELETE", path: string, body?: HcnDocument): Promise<unknown> {

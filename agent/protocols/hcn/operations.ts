@@ -49,7 +49,7 @@ export class HcnOperations {
     return networkId === undefined ? make() : this.#within("network", networkId, make);
   }
 
-  modify(kind: HcnKind, id: string, request: HcnModify): void {
+  modify(kind: HcnKind, id: string, request: HcnModify | HcnDocument): void {
     this.#within(kind, id, (handle) => this.#native.modify(kind, handle, JSON.stringify(request)));
   }
 

@@ -42,7 +42,8 @@ export function createEndpoint(
   const mac = textOf(document, "MacAddress");
   if (mac !== "" && !macPattern.test(mac)) throw new Refusal(hresult.invalidEndpoint, `Invalid MAC address ${mac}.`);
   for (const route of listOf(document, "Routes")) checkRoute(route);
-  const addresses = placedAddresses(store, network, document);
+  const isRemote = (Number(document["Flags"] ?? 0) & 1) !== 0;
+  const addresses = isRemote ? remoteAddresses(store, network, document) : placedAddresses(store, network, document);
   store.endpoints.set(id, {
     ...document,
     ID: id,
@@ -68,11 +69,7 @@ function checkRoute(route: Document): void {
 /** Each address is one of the network's, not its gateway, and of nobody else; without any the network chooses. */
 function placedAddresses(store: HnsStore, network: Document, document: Document): Document[] {
   const subnets = listOf(network, "Ipams").flatMap((ipam) => listOf(ipam, "Subnets"));
-  const taken = new Set(
-    [...store.endpoints.values()]
-      .filter((other) => sameGuid(textOf(other, "HostComputeNetwork"), textOf(network, "ID")))
-      .flatMap((other) => listOf(other, "IpConfigurations").map((entry) => textOf(entry, "IpAddress"))),
-  );
+  const taken = takenIn(store, network);
   const given = listOf(document, "IpConfigurations");
   const wanted = given.length > 0 ? given : [{ IpAddress: chosen(subnets, taken) }];
   return wanted.map((entry) => {
@@ -92,6 +89,25 @@ function placedAddresses(store: HnsStore, network: Document, document: Document)
     return { IpAddress: address, PrefixLength: entry["PrefixLength"] ?? subnet.prefix.length };
   });
 }
+
+/** Of another node: anywhere, and of nobody else in the network. */
+function remoteAddresses(store: HnsStore, network: Document, document: Document): Document[] {
+  const given = listOf(document, "IpConfigurations");
+  if (given.length === 0) throw new Refusal(hresult.invalidEndpoint, "A remote endpoint needs an address.");
+  const taken = takenIn(store, network);
+  for (const address of given.map((entry) => textOf(entry, "IpAddress"))) {
+    if (!address.includes(":")) ipv4(address);
+    if (taken.has(address)) throw new Refusal(hresult.portAlreadyExists, `${address} is in use.`);
+  }
+  return given;
+}
+
+const takenIn = (store: HnsStore, network: Document): ReadonlySet<string> =>
+  new Set(
+    [...store.endpoints.values()]
+      .filter((other) => sameGuid(textOf(other, "HostComputeNetwork"), textOf(network, "ID")))
+      .flatMap((other) => listOf(other, "IpConfigurations").map((entry) => textOf(entry, "IpAddress"))),
+  );
 
 function chosen(subnets: readonly Document[], taken: ReadonlySet<string>): string {
   const { first, last } = prefixOf(textOf(subnets[0] ?? {}, "IpAddressPrefix"));

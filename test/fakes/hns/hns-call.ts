@@ -5,9 +5,6 @@ import { hresult, Refusal } from "./refusal.ts";
 import type { HnsStore } from "./store.ts";
 import { endpointToV1, networkToV1 } from "./version-1.ts";
 
-/** What Windows Server 2022 says. */
-const hnsVersion = { Major: 13, Minor: 3 };
-
 /** `HNSCall` of vmcompute.dll. @returns the envelope, of success or of failure */
 export function performHnsCall(store: HnsStore, method: string, path: string, object: string): Document {
   try {
@@ -23,7 +20,7 @@ function answer(store: HnsStore, method: string, path: string, object: string): 
   if (!["GET", "POST", "DELETE"].includes(method) || !path.startsWith("/")) throw unknown(method, path);
   // Nothing stands behind GET and DELETE.
   if (method !== "POST" && object !== "") throw new Refusal(hresult.invalidJson, "The request has a body.");
-  if (room === "globals" && id === "version" && method === "GET") return hnsVersion;
+  if (room === "globals" && id === "version" && method === "GET") return store.version;
   if (room === "networks") return networks(store, method, id, object);
   if (room === "endpoints") return endpoints(store, method, id, action, object);
   throw unknown(method, path);

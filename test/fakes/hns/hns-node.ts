@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { HnsConfig } from "../../../agent/config/agent-config.ts";
 import type { AttachRequest, DataPath } from "../../../agent/datapath/datapath.ts";
 import { createHnsDataPath } from "../../../agent/datapath/hns/hns-datapath.ts";
-import type { HnsNetwork } from "../../../agent/datapath/hns/options.ts";
+import type { HnsDataPathOptions, HnsNetwork } from "../../../agent/datapath/hns/options.ts";
 import type { CniDns, CniResult, Owner } from "../../../shared/cni/types.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { type Cidr, type Ip, parseCidr, parseIp } from "../../../shared/net/ip.ts";
@@ -22,13 +22,14 @@ export interface HnsNode extends AsyncDisposable {
   readonly lines: string[];
   readonly dataDir: string;
   /** Another data path on the same HNS and records, as after a restart of the agent. */
-  again(): DataPath;
+  again(more?: Partial<HnsDataPathOptions>): DataPath;
 }
 
 export const namespaceA = "5a5a5a5a-0000-4000-8000-000000000001";
 export const namespaceB = "7b7b7b7b-0000-4000-8000-000000000002";
 
-export function hnsNode(changes: Partial<HnsConfig> = {}): HnsNode {
+/** @param more of the data path's options */
+export function hnsNode(changes: Partial<HnsConfig> = {}, more: Partial<HnsDataPathOptions> = {}): HnsNode {
   const fake = new FakeHns();
   fake.service.store.adapters.add("Ethernet0");
   for (const id of [namespaceA, namespaceB]) createNamespace(fake.service.store, id, {});
@@ -38,7 +39,7 @@ export function hnsNode(changes: Partial<HnsConfig> = {}): HnsNode {
   const calls: string[] = [];
   const node = { calls, failing: undefined as Error | undefined };
   const network = networkOf(changes);
-  const open = (): DataPath =>
+  const open = (others: Partial<HnsDataPathOptions> = {}): DataPath =>
     createHnsDataPath({
       networks: [network],
       dataDir,
@@ -52,16 +53,19 @@ export function hnsNode(changes: Partial<HnsConfig> = {}): HnsNode {
           calls.push("setUp");
           if (node.failing !== undefined) throw node.failing;
         },
+        nodeMac: async () => "00-15-5D-01-02-03",
         handBack: async ({ name }) => void calls.push(`handBack ${name}`),
       },
       logger: createLogger("debug", (line) => lines.push(line)),
       needsCleanup: (owner) => void leftovers.push(owner),
       listingMs: 20,
       startPatienceMs: 0,
+      ...more,
+      ...others,
     });
   const opened: DataPath[] = [];
-  const again = (): DataPath => {
-    const dataPath = open();
+  const again = (others: Partial<HnsDataPathOptions> = {}): DataPath => {
+    const dataPath = open(others);
     opened.push(dataPath);
     return dataPath;
   };

@@ -1,6 +1,7 @@
-import { type Document, isV2, listOf, own, parsed, sameGuid, textOf } from "./documents.ts";
+import { type Document, isV2, own, parsed, sameGuid, textOf } from "./documents.ts";
 import { createEndpoint, deleteEndpoint, modifyEndpoint } from "./endpoints.ts";
 import type { Handles } from "./handles.ts";
+import { createLoadBalancer, modifyLoadBalancer } from "./load-balancers.ts";
 import { createNamespace, deleteNamespace, modifyNamespace } from "./namespaces.ts";
 import { createNetwork, deleteNetwork, modifyNetwork } from "./networks.ts";
 import { hresult, Refusal } from "./refusal.ts";
@@ -47,7 +48,7 @@ export function performVersion2(store: HnsStore, handles: Handles, call: Version
       return { handle: handles.open(kind, textOf(store.get(kind, call.id), "ID"), call.pid) };
     case "Query":
       checkQuery(call.text);
-      return { text: JSON.stringify(shown(opened())) };
+      return { text: JSON.stringify(shown(store, kind, opened())) };
     case "Modify":
       modify(store, kind, opened(), parsed(call.text));
       return {};
@@ -61,7 +62,10 @@ export function performVersion2(store: HnsStore, handles: Handles, call: Version
 }
 
 /** What V2 shows of an object. */
-const shown = ({ V1: _, ...document }: Document): Document => document;
+function shown({ hiddenOfBalancers }: HnsStore, kind: Kind, { V1: _, ...document }: Document): Document {
+  if (kind === "loadBalancer") delete document[hiddenOfBalancers];
+  return document;
+}
 
 /** A query says its schema's version. @returns its filter */
 function checkQuery(text: string | null): Document {
@@ -95,27 +99,17 @@ function create(store: HnsStore, handles: Handles, kind: Kind, { handle, pid, id
   }
 }
 
-/** At least one port, and endpoints that exist. */
-function createLoadBalancer(store: HnsStore, asked: string, settings: Document): string {
-  if (!isV2(settings)) throw new Refusal(hresult.invalidJson, "The load balancer has no schema version.");
-  if (listOf(settings, "PortMappings").length === 0) {
-    throw new Refusal(hresult.invalidPolicy, "The load balancer has no port.");
-  }
-  const endpoints = own(settings, "HostComputeEndpoints");
-  for (const endpoint of Array.isArray(endpoints) ? endpoints : []) store.get("endpoint", String(endpoint));
-  const id = store.newId("loadBalancer", asked);
-  store.loadBalancers.set(id, { ...structuredClone(settings), ID: id });
-  return id;
-}
-
 function modify(store: HnsStore, kind: Kind, document: Document, request: Document): void {
+  if (kind === "loadBalancer") {
+    modifyLoadBalancer(store, document, request);
+    return;
+  }
   if (typeof own(request, "ResourceType") !== "string" || typeof own(request, "RequestType") !== "string") {
     throw new Refusal(hresult.invalidJson, "The request has no type.");
   }
   if (kind === "network") modifyNetwork(document, request);
   else if (kind === "endpoint") modifyEndpoint(document, request);
-  else if (kind === "namespace") modifyNamespace(store, document, request);
-  else throw new Refusal(hresult.requestUnsupported, "The request is not supported.");
+  else modifyNamespace(store, document, request);
 }
 
 export function remove(store: HnsStore, kind: Kind, id: string): void {

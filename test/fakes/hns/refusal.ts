@@ -23,6 +23,7 @@ export const hresult = {
   entityHasReferences: 0x803b002c,
   addressInvalidOrReserved: 0x803b002f,
   endpointNotAttached: 0x803b0034,
+  notImplemented: 0x80004001,
   invalidHandle: 0x80070006,
   invalidArgument: 0x80070057,
   elementNotFound: 0x80070490,

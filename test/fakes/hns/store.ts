@@ -1,4 +1,5 @@
 import type { Document } from "./documents.ts";
+import type { ModifyingBalancers } from "./load-balancers.ts";
 import { hresult, Refusal } from "./refusal.ts";
 
 export type Kind = "network" | "endpoint" | "namespace" | "loadBalancer";
@@ -19,6 +20,11 @@ export class HnsStore {
   readonly endpoints = new Map<string, Document>();
   readonly namespaces = new Map<string, Document>();
   readonly loadBalancers = new Map<string, Document>();
+  /** What the service says of itself: Windows Server 2022, where a test wants no other. */
+  version = { Major: 13, Minor: 3 };
+  modifyingBalancers: ModifyingBalancers = "works";
+  /** A key of load balancers that the service takes and does not show. */
+  hiddenOfBalancers = "";
   /** Names of the physical adapters of this node. */
   readonly adapters = new Set(["Ethernet"]);
 

@@ -27,6 +27,13 @@ export async function findAdapter(nodeAddress: Ip, run: HostRunner): Promise<Hos
   return toHostAdapter(requireCard(seen, nodeAddress));
 }
 
+/** Hardware address of the adapter that has this address of the node, of whatever kind it is. @throws {CniError} 102 */
+export async function nodeMac(nodeAddress: Ip, run: HostRunner): Promise<string> {
+  const adapter = adapterOf(await Tables.list(run, action, ["adapters", "addresses"]), nodeAddress);
+  if (adapter === undefined) throw hostError(action, `no adapter holds ${formatIp(nodeAddress)}`, "one that does");
+  return hnsMac(adapter.mac);
+}
+
 /** What `prepareHost` needs of the settings; `adapter` is the name that the card must have, where one is asked for. */
 export type PrepareSettings = Pick<HostSettings, "dataDir" | "nodeAddress" | "hnsNetwork"> & {
   readonly adapter?: string;
@@ -120,7 +127,10 @@ function toHostAdapter({ name, index, mac, address }: SavedAdapter): HostAdapter
   return {
     alias: name,
     index,
-    mac: (mac.match(/../g) ?? []).join("-").toUpperCase(),
+    mac: hnsMac(mac),
     prefixLength: Number(address.split("/")[1]),
   };
 }
+
+/** @param mac twelve digits */
+const hnsMac = (mac: string): string => (mac.match(/../g) ?? []).join("-").toUpperCase();

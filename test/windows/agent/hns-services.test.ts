@@ -1,0 +1,146 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Fault } from "../../fakes/hns/faults.ts";
+import { whereTo } from "../../fakes/hns/load-balancers.ts";
+import { describeWine } from "../wine/describe-wine.ts";
+import { addressesOf, WindowsNode } from "./windows-node.ts";
+
+const file = "C:\\services.json";
+const here = "10.9.0.2";
+const elsewhere = ["10.9.1.9", "10.9.1.10"] as const;
+type Elsewhere = (typeof elsewhere)[number];
+
+describeWine("services on HNS, with the compiled agent", (wine) => {
+  let node: WindowsNode;
+  beforeEach(async () => {
+    node = await WindowsNode.make(wine.prefix);
+  });
+  afterEach(() => node[Symbol.asyncDispose]());
+
+  const start = () => node.start({ type: "L2Bridge" }, { services: { from: "file", file }, hnsTimeoutMs: 1_000 });
+
+  /** Who serves 10.96.0.10, by the file; replaced as a whole, so that no half of it is read. */
+  function write(...ips: readonly string[]): void {
+    const endpoints = ips.map((ip) => ({ ip, port: 8080 }));
+    const web = { name: "default/web:http", clusterIp: "10.96.0.10", protocol: "tcp", port: 80, endpoints };
+    wine.prefix.write(file, JSON.stringify({ services: [web] }));
+  }
+
+  const store = () => node.stubs.hns.store;
+  /** Where connections to the service go, each place once. */
+  function places(): readonly string[] {
+    const found = Array.from({ length: 32 }, (_, i) => {
+      const packet = { from: "10.9.0.77", fromPort: 40_000 + i, to: "10.96.0.10", port: 80, protocol: "tcp" } as const;
+      const to = whereTo(store(), packet, ["192.168.1.5"]);
+      return to === undefined ? "nowhere" : `${to.to}:${to.port}`;
+    });
+    return [...new Set(found)].sort();
+  }
+  const goesTo = (...ips: readonly string[]): Promise<void> =>
+    expect.poll(places, { timeout: 30_000 }).toEqual(ips.map((ip) => `${ip}:8080`).sort());
+  const remotes = (): readonly string[] =>
+    node
+      .endpoints()
+      .filter(({ Flags }) => Flags === 1)
+      .flatMap(addressesOf);
+  /** One load balancer, and no other node's pod but this. */
+  const isClean = (ip: string): Promise<void> =>
+    expect.poll(() => [store().loadBalancers.size, remotes()], { timeout: 30_000 }).toEqual([1, [ip]]);
+
+  test("lead to pods here and elsewhere, follow the file, and stay as they are when the agent starts again", async () => {
+    write(here, elsewhere[0]);
+    await start();
+    await goesTo(elsewhere[0]);
+    const netns = node.stubs.hns.newNamespace();
+    expect((await node.cni("ADD", "a", { netns })).t).toBe("ok");
+    await goesTo(here, elsewhere[0]);
+    const [pod] = node.endpoints().filter(({ HostComputeNamespace }) => HostComputeNamespace !== "");
+    // With direct server return it reaches itself through the service by this.
+    expect(pod?.["Policies"]).toEqual([{ Type: "OutBoundNAT", Settings: { Destinations: [here] } }]);
+    write(here, elsewhere[1]);
+    await goesTo(here, elsewhere[1]);
+    await isClean(elsewhere[1]);
+
+    await node.stop();
+    expect(places()).toHaveLength(2);
+    const before = [...store().loadBalancers.keys(), ...store().endpoints.keys()];
+    node.stubs.hns.calls.length = 0;
+    await start();
+    expect((await node.cni("DEL", "b")).t).toBe("ok");
+    expect([...store().loadBalancers.keys(), ...store().endpoints.keys()]).toEqual(before);
+    const called = new Set(node.stubs.hns.calls.map(({ fn }) => fn));
+    expect([...called].filter((fn) => /^Hcn(Create|Modify|Delete)/.test(fn))).toEqual([]);
+
+    await node.stop();
+    await node.start({ type: "L2Bridge" });
+    expect([places(), store().loadBalancers.size, remotes()]).toEqual([["nowhere"], 0, []]);
+    await node.cni("DEL", "a", { netns });
+  }, 120_000);
+
+  const mishaps: readonly (readonly [name: string, fault: Omit<Fault, "call">])[] = [
+    ["refused", { hresult: 0x80004005 }],
+    ["done, and its answer lost with the service", { afterwards: 0x800706be }],
+    ["done, and its answer late", { holdMs: 1_500, effectFirst: true }],
+  ];
+  const calls = [
+    "HcnCreateEndpoint",
+    "HcnQueryEndpointProperties",
+    "HcnCreateLoadBalancer",
+    "HcnQueryLoadBalancerProperties",
+    "HcnDeleteLoadBalancer",
+    "HcnDeleteEndpoint",
+  ];
+
+  test.each(mishaps)(
+    "come to be as the file says, whichever of the calls is %s",
+    async (_, fault) => {
+      let now: Elsewhere = elsewhere[0];
+      write(now);
+      await start();
+      await goesTo(now);
+      for (const call of calls) {
+        using _mishap = node.stubs.hns.fault({ ...fault, call, times: 1 });
+        now = now === elsewhere[0] ? elsewhere[1] : elsewhere[0];
+        write(now);
+        await goesTo(now);
+      }
+      await isClean(now);
+      expect(node.stubs.hns.handles.list()).toEqual([]);
+    },
+    240_000,
+  );
+
+  test.each([
+    ["before it is done", false],
+    ["when it is done", true],
+  ] as const)(
+    "are put in force by the next agent where one is killed in a call, %s",
+    async (_, effectFirst) => {
+      let now: Elsewhere = elsewhere[0];
+      write(now);
+      await start();
+      await goesTo(now);
+      for (const call of calls.filter((each) => !each.includes("Query"))) {
+        {
+          using hang = node.stubs.hns.fault({ call, holdMs: "until released", effectFirst, times: 1 });
+          now = now === elsewhere[0] ? elsewhere[1] : elsewhere[0];
+          write(now);
+          await hang.hit();
+          await node.stop(true);
+        }
+        await start();
+        await goesTo(now);
+        await isClean(now);
+      }
+    },
+    240_000,
+  );
+
+  test("are made again where somebody has removed them", async () => {
+    write(elsewhere[0]);
+    await start();
+    await goesTo(elsewhere[0]);
+    store().loadBalancers.clear();
+    expect(places()).toEqual(["nowhere"]);
+    await expect.poll(places, { timeout: 60_000 }).toEqual([`${elsewhere[0]}:8080`]);
+  }, 90_000);
+});
