@@ -1,7 +1,7 @@
 import { type Family, type Ip, ipOf, sameIp } from "../../../../shared/net/ip.ts";
 import { type Element, elementOf, ipBytes, joined } from "../../../protocols/netlink/mod.ts";
-import type { Endpoint, ServicePort } from "../../services.ts";
 import { addressesIn } from "../../policy-ranges.ts";
+import type { Endpoint, ServicePort } from "../../services.ts";
 import { type Choice, choiceName, ownListFrom } from "./choice.ts";
 import { type Entrances, type ServiceSets, sides } from "./service-sets.ts";
 import { arrange, arrangeKept, slotCounts } from "./slots.ts";
