@@ -159,6 +159,7 @@ describe("connections that hold the memory for requests", () => {
       write: (sent: Uint8Array) => sent.length,
       pause: nothing,
       resume: nothing,
+      shutdown: nothing,
       end: nothing,
       terminate,
     };

@@ -1,8 +1,11 @@
+import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { opening } from "../../test/fakes/http2/scripted-client.ts";
 import { RpcChannel } from "../channel/rpc-channel.ts";
 import { CniCode, CniError } from "../errors.ts";
 import { limits } from "../limits.ts";
@@ -12,6 +15,7 @@ import type { LeaseMessage } from "../proto/ipam-messages.ts";
 import type { StatusResponse } from "../proto/pipette-messages.ts";
 import { nodeService } from "../proto/services.ts";
 import { callUnary } from "../rpc/call.ts";
+import { encodeFrame, FrameType } from "../rpc/h2-frames.ts";
 import { CallTracker } from "./call-tracker.ts";
 import { type CallContext, rpc, streamingRpc } from "./handlers.ts";
 import { RpcServer } from "./rpc-server.ts";
@@ -109,6 +113,23 @@ describe("RpcServer", () => {
     await expect(ask()).rejects.toMatchObject({ unreachable: true });
     expect(await call).toEqual(answer);
     expect(await closed).toBe(true);
+  });
+
+  test("closing fails no client that is still writing, which might not read its answer then", async () => {
+    await serve(async () => answer);
+    const client = connect({ path: socket, allowHalfOpen: true });
+    const errors: Error[] = [];
+    client.on("error", (error) => errors.push(error));
+    client.write(opening);
+    await once(client, "readable");
+    const closed = server?.close(10_000);
+    const ended = once(client, "end");
+    client.resume();
+    await ended;
+    await new Promise((written) => client.write(encodeFrame(FrameType.ping, 0, 0, new Uint8Array(8)), written));
+    client.end();
+    expect(await closed).toBe(true);
+    expect(errors).toEqual([]);
   });
 
   test("closing waits for no client that has gone before", async () => {
