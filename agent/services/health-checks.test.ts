@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/eventually.ts";
-import { freePorts } from "../../test/support/free-ports.ts";
 import { HealthChecks } from "./health-checks.ts";
 
 const lines: string[] = [];
@@ -17,7 +16,13 @@ afterEach(async () => {
   isHealthy = true;
 });
 
-const portFor = async (): Promise<number> => (await freePorts(1))[0]!;
+/** A port that nobody has: the kernel gives it, and has it back. */
+function freePort(): number {
+  const listener = Bun.listen({ hostname: "::", port: 0, socket: { data: () => undefined } });
+  listener.stop(true);
+  return listener.port;
+}
+
 const one = (port: number, localEndpoints: number) => new Map([["x/web", { port, localEndpoints }]]);
 
 async function asked(port: number, host = "127.0.0.1"): Promise<[status: number, body: unknown]> {
@@ -30,7 +35,7 @@ async function asked(port: number, host = "127.0.0.1"): Promise<[status: number,
 }
 
 test("a load balancer hears whether this node has endpoints that are ready, and whether its services are in force", async () => {
-  const port = await portFor();
+  const port = freePort();
   const checks = made();
   const body = { service: { namespace: "x", name: "web" }, serviceProxyHealthy: true };
   checks.serve(one(port, 2));
@@ -43,7 +48,7 @@ test("a load balancer hears whether this node has endpoints that are ready, and 
 });
 
 test("it is asked at another port when it has another, and at none when it has none", async () => {
-  const [first, second] = [await portFor(), await portFor()];
+  const [first, second] = [freePort(), freePort()];
   const checks = made();
   checks.serve(one(first, 1));
   checks.serve(one(second, 1));
@@ -54,7 +59,7 @@ test("it is asked at another port when it has another, and at none when it has n
 });
 
 test("a port that somebody else has is told once, and had as soon as it is free", async () => {
-  const port = await portFor();
+  const port = freePort();
   const other = Bun.listen({ hostname: "::", port, socket: { data: () => undefined } });
   const checks = made();
   checks.serve(one(port, 1));
