@@ -1,5 +1,4 @@
 import { afterEach, expect, test } from "vitest";
-import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { HealthChecks } from "./health-checks.ts";
 
@@ -7,8 +6,8 @@ const lines: string[] = [];
 let isHealthy = true;
 let checks: HealthChecks;
 const made = (): HealthChecks => {
-  const logger = createLogger("warn", (line) => void lines.push(line));
-  checks = new HealthChecks({ isHealthy: () => isHealthy, logger, retryMs: 10 });
+  const lacks = (service: string, message: string) => void lines.push(`${service}: ${message}`);
+  checks = new HealthChecks({ node: "n1", isHealthy: () => isHealthy, lacks, retryMs: 10 });
   return checks;
 };
 afterEach(async () => {
@@ -54,6 +53,10 @@ test("it is asked at another port when it has another, and at none when it has n
   checks.serve(one(second, 1));
   expect((await asked(second))[0]).toBe(200);
   await expect(asked(first)).rejects.toThrow();
+  // Which another has at once.
+  checks.serve(new Map([["x/other", { port: second, localEndpoints: 1 }]]));
+  expect(checks.problems.size).toBe(0);
+  expect((await asked(second))[1]).toMatchObject({ service: { namespace: "x", name: "other" } });
   checks.serve(new Map());
   await expect(asked(second)).rejects.toThrow();
 });
@@ -63,11 +66,11 @@ test("a port that somebody else has is told once, and had as soon as it is free"
   const other = Bun.listen({ hostname: "::", port, socket: { data: () => undefined } });
   const checks = made();
   checks.serve(one(port, 1));
-  const said = `Health of service "x/web" is not told: port ${port} of the node cannot be had (EADDRINUSE)`;
-  expect(checks.problems).toEqual([said]);
+  const said = `its health is not told: port ${port} of node "n1" cannot be had (EADDRINUSE)`;
+  expect([...checks.problems]).toEqual([["x/web", said]]);
   await Bun.sleep(50);
-  expect(lines.map((line) => JSON.parse(line).message)).toEqual([said]);
+  expect(lines).toEqual([`x/web: ${said}`]);
   other.stop(true);
-  await eventually(() => checks.problems.length === 0, "the port");
+  await eventually(() => checks.problems.size === 0, "the port");
   expect((await asked(port))[0]).toBe(200);
 });

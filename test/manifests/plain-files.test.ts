@@ -6,7 +6,7 @@ import { nodeVariables } from "../../agent/config/nodes-config.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
 import { ClusterServices } from "../../agent/services/cluster-services.ts";
 import { controllerCommand } from "../../controller/controller-command.ts";
-import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
+import { ApiClient, KubernetesEvents, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { linuxPaths } from "../../shared/os/paths.linux.ts";
 import { windowsPaths } from "../../shared/os/paths.windows.ts";
@@ -220,6 +220,18 @@ test("an agent has each right that its calls need, and no other, and the account
   const logger = createLogger("error", () => undefined);
   const client = new ApiClient(serviceAccountAccess({ server: server.url }, {}, "services.server"));
   await using _services = new ClusterServices({ client, node: "node-1", logger });
+  await using events = new KubernetesEvents({
+    ...{ node: "node-1", logger },
+    connect: () => new ApiClient(serviceAccountAccess({ server: server.url }, {}, "services.server")),
+  });
+  const of = { namespace: "x", name: "web", uid: "u" };
+  events.tell({
+    kind: "Service",
+    of,
+    reason: "AddressConflict",
+    message: "203.0.113.9 port 80/tcp is left to another",
+  });
+  await eventually(() => server.asked.some((asked) => asked.startsWith("POST")), "the event");
   await eventually(() => server.watches === 4, "the registry and the services to be watched");
   const used = [...new Set(server.asked.map(rightOf))].sort();
 
