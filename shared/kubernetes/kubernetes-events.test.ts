@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ApiClient } from "../../shared/kubernetes/mod.ts";
-import { createLogger } from "../../shared/log.ts";
 import { PolicyControllerDouble } from "../../test/fakes/policy-controller.ts";
 import { eventually } from "../../test/support/eventually.ts";
+import { createLogger } from "../log.ts";
 import { type Happening, KubernetesEvents } from "./kubernetes-events.ts";
+import { ApiClient } from "./mod.ts";
 
 let server: PolicyControllerDouble;
 const lines: string[] = [];
@@ -81,7 +81,7 @@ test("while the API server is away a bounded number waits, and is told when it i
   server.refusal = 503;
   await using events = open();
   for (let i = 0; i < 300; i++) events.tell({ ...happening, message: `${i}` });
-  await eventually(() => lines.some((line) => line.includes("what Kubernetes is told of network policies")), "a word");
+  await eventually(() => lines.some((line) => line.includes("what Kubernetes is told in Events")), "a word");
   server.refusal = undefined;
   await eventually(() => server.reports.length >= 100, "those that have waited");
   expect(server.reports.length).toBe(100);
