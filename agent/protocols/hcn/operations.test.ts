@@ -31,6 +31,7 @@ const settings: Readonly<Record<HcnKind, Readonly<Record<string, unknown>>>> = {
 let service: HnsService;
 let native: NativeHns;
 let operations: HcnOperations;
+const list = (kind: HcnKind) => operations.findAll(kind, operations.ids(kind));
 
 const put = (kind: HcnKind, id: string, document: Readonly<Record<string, unknown>> = {}): void =>
   void service.store.of(kind).set(id.toUpperCase(), { ID: id.toUpperCase(), ...document });
@@ -80,14 +81,14 @@ describe("HNS in operations", () => {
     (call) => {
       for (const id of [endpoint, other]) put("endpoint", id);
       service.fault({ call, times: 1, meanwhile: () => service.store.endpoints.delete(endpoint.toUpperCase()) });
-      expect(operations.list("endpoint")).toEqual([{ ID: other.toUpperCase() }]);
+      expect(list("endpoint")).toEqual([{ ID: other.toUpperCase() }]);
     },
   );
 
   test("any other failure of one object fails the list: an address could be overlooked", () => {
     put("endpoint", endpoint);
     service.fault({ call: "HcnQueryEndpointProperties", hresult: 0x80004005 });
-    expect(failureOf(() => operations.list("endpoint"))).toMatchObject({ hresult: 0x80004005 });
+    expect(failureOf(() => list("endpoint"))).toMatchObject({ hresult: 0x80004005 });
   });
 
   test("what is not there is not found, and its removal is success", () => {
@@ -140,7 +141,7 @@ describe("HNS in operations", () => {
         }
       };
       for (const kind of hcnKinds) {
-        attempt(() => operations.list(kind));
+        attempt(() => list(kind));
         attempt(() => operations.create(kind, other, settings[kind], kind === "endpoint" ? network : undefined));
         attempt(() => operations.modify(kind, endpoint, kind === "loadBalancer" ? balancerAt(81) : addsPolicy));
         attempt(() => operations.remove(kind, endpoint));
@@ -164,7 +165,7 @@ describe("HNS in operations", () => {
     ["HcnEnumerateNetworks", "<", 'HcnEnumerateNetworks answers "<", wanted JSON'],
   ])("%s answering %j is refused", (_call, text, reason) => {
     native.enumerate = () => text;
-    expect(failureOf(() => operations.list("network"))).toMatchObject({ reason });
+    expect(failureOf(() => list("network"))).toMatchObject({ reason });
   });
 
   test("a document that is none is refused, and its handle closed", () => {

@@ -33,12 +33,9 @@ function checkLoadBalancer(store: HnsStore, id: string, settings: Document): voi
   if (endpoints.length === 0) throw new Refusal(hresult.invalidArgument, "The load balancer has no endpoint.");
   if (endpoints.length > maxWithoutDsr && (Number(settings["Flags"] ?? 0) & dsrFlag) === 0)
     throw new Refusal(hresult.invalidArgument, "Invalid number of destinations.");
-  for (const [other, document] of store.loadBalancers) {
-    if (other === id.toUpperCase()) continue;
-    const taken = new Set(placesOf(document));
-    if (placesOf(settings).some((place) => taken.has(place)))
-      throw new Refusal(hresult.portAlreadyExists, "The port already exists.");
-  }
+  const isTaken = (place: string): boolean =>
+    [...store.loadBalancers.holders(place)].some((other) => other !== id.toUpperCase());
+  if (placesOf(settings).some(isTaken)) throw new Refusal(hresult.portAlreadyExists, "The port already exists.");
 }
 
 export function endpointsOf(balancer: Document): readonly string[] {
@@ -52,7 +49,7 @@ function vipsOf(balancer: Document): readonly string[] {
 }
 
 /** What it alone has: addresses, protocols and ports. */
-const placesOf = (balancer: Document): readonly string[] =>
+export const placesOf = (balancer: Document): readonly string[] =>
   listOf(balancer, "PortMappings").flatMap((mapping) =>
     vipsOf(balancer).map((vip) => `${vip} ${String(mapping["Protocol"])} ${String(mapping["ExternalPort"])}`),
   );

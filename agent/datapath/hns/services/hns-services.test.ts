@@ -348,29 +348,3 @@ test("identifiers of ours are told from others'", async () => {
   expect(hns.fake.endpoints.filter(({ ID }) => isOwnId(String(ID).toLowerCase())).map(addressOf)).toEqual(["10.9.1.9"]);
   expect(isOwnId(crypto.randomUUID())).toBe(false);
 });
-
-test("200 services with 500 endpoints elsewhere: lists are as few as for one, and each thing is made once", async () => {
-  const services = await hns.start();
-  const others = Array.from({ length: 500 }, (_, i) => endpoint(`10.${20 + Math.floor(i / 250)}.1.${1 + (i % 250)}`));
-  const ports = Array.from({ length: 200 }, (_, i) =>
-    port({
-      key: `default/s${i}:`,
-      clusterIp: ip(`10.96.0.${1 + i}`),
-      internal: [0, 1, 2, 3, 4].flatMap((at) => others[(i * 5 + at) % others.length] ?? []),
-    }),
-  );
-  expect(await hns.changesOf(() => apply(services, ...ports))).toEqual({
-    HcnEnumerateLoadBalancers: 1,
-    HcnCreateEndpoint: 500,
-    HcnCreateLoadBalancer: 200,
-  });
-  const next = hns.again();
-  await next.start();
-  expect(await hns.changesOf(() => apply(servicesOf(next), ...ports))).toEqual({ HcnEnumerateLoadBalancers: 1 });
-  const [first, ...rest] = ports;
-  const changed = { ...(first ?? port()), internal: [own] };
-  expect(await hns.changesOf(() => apply(servicesOf(next), changed, ...rest))).toEqual({
-    HcnDeleteLoadBalancer: 1,
-    HcnCreateLoadBalancer: 1,
-  });
-}, 60_000);
