@@ -35,4 +35,4 @@ test("2,000 services with 5,000 endpoints elsewhere: one list, and each thing is
     HcnDeleteLoadBalancer: 1,
     HcnCreateLoadBalancer: 1,
   });
-}, 60_000);
+}, 180_000);
