@@ -291,7 +291,44 @@ describe("what others have made", () => {
   });
 });
 
+test("an endpoint elsewhere that somebody removes is made again at the next look, and led to", async () => {
+  const services = await hns.start({ listingMs: 10 });
+  await apply(services, web());
+  const [gone] = hns.fake.endpoints.filter(({ Flags }) => Flags === 1);
+  hns.fake.service.store.endpoints.delete(String(gone?.["ID"]));
+  expect(hns.places()).toEqual(["10.9.0.7:8080"]);
+  await expect.poll(() => hns.places()).toEqual(["10.9.0.7:8080", "10.9.1.9:8080"]);
+  expect(await services.differences()).toEqual([]);
+});
+
+test("a pod that was there before services were asked for is named: it does not reach itself through one", async () => {
+  await hns.start({ services: undefined }).catch(() => undefined);
+  const next = hns.again({ services: settings });
+  await next.start();
+  await apply(servicesOf(next), web({ internal: [own] }));
+  expect(hns.goes({ from: "10.9.0.7" })?.from).toBe("10.9.0.7");
+  expect(await servicesOf(next).differences()).toEqual([
+    expect.stringContaining("the pod 10.9.0.7 is older"),
+    expect.stringContaining("the pod 10.9.0.8 is older"),
+  ]);
+});
+
 describe("the network", () => {
+  test("is another one in one answer alone: nothing is given up", async () => {
+    const services = await hns.start({ listingMs: 10 });
+    await apply(services, web());
+    const before = hns.ids;
+    const { networks } = hns.fake.service.store;
+    const [[id, network] = ["", {}]] = [...networks];
+    networks.clear();
+    hns.fake.put("network", "99999999-0000-4000-8000-000000000001", network);
+    await expect.poll(async () => (await hns.dataPath.problems()).length).toBe(1);
+    networks.clear();
+    networks.set(id, network);
+    await hns.dataPath.start();
+    expect([await apply(services, web()), hns.ids]).toEqual([[], before]);
+  });
+
   test("is another: everything is made anew in it", async () => {
     const services = await hns.start({ listingMs: 10 });
     await apply(services, web());

@@ -73,8 +73,12 @@ export class HnsServices implements ServiceProxy {
    * service only where it sees another address than its own then.
    */
   policiesFor({ name }: HnsNetwork, { ips }: Pick<CniResult, "ips">): readonly EndpointPolicy[] {
-    if (name !== this.#options.network.name || this.#features?.dsr !== true) return [];
-    return ips.map(({ address: { ip } }) => ({ Type: "OutBoundNAT", Settings: { Destinations: [formatIp(ip)] } }));
+    return name === this.#options.network.name ? this.#loopbackOf(ips.map(({ address: { ip } }) => formatIp(ip))) : [];
+  }
+
+  #loopbackOf(ips: readonly string[]): readonly EndpointPolicy[] {
+    if (this.#features?.dsr !== true) return [];
+    return ips.map((ip) => ({ Type: "OutBoundNAT", Settings: { Destinations: [ip] } }));
   }
 
   /** An address that no pod may get: on an overlay, what endpoints see in place of a client. */
@@ -136,6 +140,7 @@ export class HnsServices implements ServiceProxy {
           ...[...wanted.awaited].map(
             ([ip, keys]) => `HNS has no endpoint ${ip} yet, of this node, for ${keys.join(", ")}`,
           ),
+          ...this.#withoutLoopback(),
           ...this.#opponent(),
         ];
       } catch (caught) {
@@ -163,6 +168,20 @@ export class HnsServices implements ServiceProxy {
       `${wanted.endpoints.size} endpoints of other nodes and services`,
       `HNS ${version}: ${can.map(([name, has]) => `${has ? "" : "no "}${name}`).join(", ")}`,
     ].join("; ");
+  }
+
+  /** Pods that were there before services were asked for. */
+  #withoutLoopback(): readonly string[] {
+    const pods = this.#endpointsHere().filter(({ namespaceId }) => namespaceId !== "");
+    return pods.flatMap(({ addresses, document }) => {
+      const wanted = this.#loopbackOf(addresses.map(({ address }) => address));
+      const has = wanted.every(({ Settings }) =>
+        JSON.stringify(document["Policies"]).includes(JSON.stringify(Settings)),
+      );
+      const [pod] = addresses;
+      if (has || pod === undefined) return [];
+      return [`the pod ${pod.address} is older than the services: it reaches itself through one when it is made anew`];
+    });
   }
 
   #opponent(): readonly string[] {
