@@ -13,7 +13,7 @@ import { Failures } from "./failures.ts";
 import { isOwnId } from "./own-ids.ts";
 import { describeSlot, planBalancers, planEndpoints, resolve } from "./plan.ts";
 import { PresentBalancers } from "./present-balancers.ts";
-import { remoteSubnetsOf } from "./service-endpoint.ts";
+import { policiesIn, remoteSubnetsOf } from "./service-endpoint.ts";
 import { kinds, type NodeView, type Wanted, wantedOf } from "./wanted.ts";
 
 export interface HnsServicesOptions {
@@ -73,12 +73,8 @@ export class HnsServices implements ServiceProxy {
    * service only where it sees another address than its own then.
    */
   policiesFor({ name }: HnsNetwork, { ips }: Pick<CniResult, "ips">): readonly EndpointPolicy[] {
-    return name === this.#options.network.name ? this.#loopbackOf(ips.map(({ address: { ip } }) => formatIp(ip))) : [];
-  }
-
-  #loopbackOf(ips: readonly string[]): readonly EndpointPolicy[] {
-    if (this.#features?.dsr !== true) return [];
-    return ips.map((ip) => ({ Type: "OutBoundNAT", Settings: { Destinations: [ip] } }));
+    if (name !== this.#options.network.name || this.#features?.dsr !== true) return [];
+    return ips.map(({ address: { ip } }) => ({ Type: "OutBoundNAT", Settings: { Destinations: [formatIp(ip)] } }));
   }
 
   /** An address that no pod may get: on an overlay, what endpoints see in place of a client. */
@@ -172,15 +168,15 @@ export class HnsServices implements ServiceProxy {
 
   /** Pods that were there before services were asked for. */
   #withoutLoopback(): readonly string[] {
+    if (this.#features?.dsr !== true) return [];
     const pods = this.#endpointsHere().filter(({ namespaceId }) => namespaceId !== "");
     return pods.flatMap(({ addresses, document }) => {
-      const wanted = this.#loopbackOf(addresses.map(({ address }) => address));
-      const has = wanted.every(({ Settings }) =>
-        JSON.stringify(document["Policies"]).includes(JSON.stringify(Settings)),
-      );
-      const [pod] = addresses;
-      if (has || pod === undefined) return [];
-      return [`the pod ${pod.address} is older than the services: it reaches itself through one when it is made anew`];
+      const own = policiesIn(document, "OutBoundNAT").flatMap(({ Destinations }) => Destinations);
+      const [without] = addresses.filter(({ address }) => !own.includes(address));
+      if (without === undefined) return [];
+      return [
+        `the pod ${without.address} is older than the services: it reaches itself through one when it is made anew`,
+      ];
     });
   }
 
