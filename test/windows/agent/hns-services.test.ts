@@ -16,7 +16,8 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
   });
   afterEach(() => node[Symbol.asyncDispose]());
 
-  const start = () => node.start({ type: "L2Bridge" }, { services: { from: "file", file }, hnsTimeoutMs: 1_000 });
+  const start = (network: object = { type: "L2Bridge" }) =>
+    node.start({ ...network }, { services: { from: "file", file }, hnsTimeoutMs: 1_000 });
 
   /** Who serves 10.96.0.10, by the file; replaced as a whole, so that no half of it is read. */
   function write(...ips: readonly string[]): void {
@@ -183,6 +184,15 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
     expect(hns.calls.filter(({ fn }) => /^Hcn(Create|Modify|Delete)/.test(fn))).toEqual([]);
     expect(hns.count("HcnEnumerateLoadBalancers")).toBe(1);
   }, 240_000);
+
+  test("on an overlay have an endpoint for the cluster IP, and an address that no pod gets", async () => {
+    write(elsewhere[0]);
+    await start({ type: "Overlay", vsid: 4096 });
+    await goesTo(elsewhere[0]);
+    expect([...remotes()].sort()).toEqual([elsewhere[0], "10.96.0.10"]);
+    const own = node.endpoints().filter(({ Flags }) => Flags !== 1);
+    expect(own.map((each) => [addressesOf(each), each["MacAddress"]])).toEqual([[["10.9.0.254"], "00-15-5D-01-02-03"]]);
+  }, 90_000);
 
   test("are made again where somebody has removed them", async () => {
     write(elsewhere[0]);
