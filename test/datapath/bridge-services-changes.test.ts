@@ -50,7 +50,7 @@ describeWith("services of a kernel bridge that change", ["linux", "root", "nft"]
 
   test("random services do what a model says, from one world to the next", async () => {
     const below = random(seed);
-    const names = new Map(
+    const names = new Map<string, Place>(
       serving.flatMap((name) => [4, 6].map((family) => [addresses[name][family as 4 | 6], name] as const)),
     );
     const wrong: unknown[] = [];

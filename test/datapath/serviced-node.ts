@@ -6,7 +6,7 @@ import type { Cidr } from "../../shared/net/ip.ts";
 import { call, NamedServer } from "../overlay/named-server.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import type { NetworkSandbox } from "../support/network-sandbox.ts";
-import { ip, loggerInto, network, requestFor } from "./bridge-fixture.ts";
+import { bridgeName, ip, loggerInto, network, requestFor } from "./bridge-fixture.ts";
 
 /** Where everybody listens. */
 export const serverPort = 8080;
@@ -203,3 +203,5 @@ export function service(
     ...changes,
   };
 }
+
+export const tableName = `pipette-services-${bridgeName}`;
