@@ -10,6 +10,7 @@ const chains = [
   { family: "ip", table: "kube-proxy", chain: "services" },
   { family: "ip6", table: "kube-proxy", chain: "services" },
 ] as const;
+const beside = "kube-proxy seems";
 const ipvsInterface = "kube-ipvs0";
 /** `healthzBindAddress`, unless it is configured otherwise: the rules of iptables-legacy cannot be seen by netlink. */
 const healthPort = 10_256;
@@ -34,9 +35,12 @@ export function kubeProxyBeside(filters: NetlinkSocket, links: NetlinkSocket): r
           : undefined;
   if (by === undefined) return [];
   return [
-    `kube-proxy seems to balance services on this node too, by ${by}: take it away with its rules (kube-proxy --cleanup), or set "services.proxyAll" to false`,
+    `${beside} to balance services on this node too, by ${by}: take it away with its rules (kube-proxy --cleanup), or set "services.proxyAll" to false`,
   ];
 }
+
+/** Whether a sentence is of these. */
+export const isKubeProxyProblem = (problem: string): boolean => problem.startsWith(beside);
 
 /** TCP_LISTEN, of the kernel's list of sockets. */
 const listening = "0A";
