@@ -124,9 +124,12 @@ export class DatagramClient implements Disposable {
     const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
     this.#heard = resolve;
     const timer = setTimeout(() => resolve(undefined), patienceMs);
-    this.#socket.send("?", port, address);
     try {
+      this.#socket.send("?", port, address);
       return await promise;
+    } catch {
+      // The node's own kernel refuses what is not sent yet.
+      return undefined;
     } finally {
       clearTimeout(timer);
     }
