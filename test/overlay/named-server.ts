@@ -32,6 +32,8 @@ export class NamedServer implements Disposable {
         port,
         socket: {
           data: (socket, _, from, address) => void socket.send(`${name} ${withoutMapping(address)}`, from, address),
+          // Whoever asked may have gone by then.
+          error: () => undefined,
         },
       }),
     );

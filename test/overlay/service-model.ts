@@ -1,6 +1,6 @@
 import type { Endpoint, ServicePort } from "../../agent/datapath/services.ts";
 import { contains, type Family, formatIp, parseCidr, parseIp } from "../../shared/net/ip.ts";
-import { endpointAt, servicePort } from "../support/service-port.ts";
+import { endpointAt, servicePort } from "../fakes/service-port.ts";
 
 /** Who asks for a service. */
 export const clients = ["pod", "node", "outside"] as const;

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Endpoint, ServicePort } from "../../agent/datapath/services.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import { type Family, parseCidr } from "../../shared/net/ip.ts";
+import { endpointAt, servicePort } from "../fakes/service-port.ts";
 import { eventually } from "../support/agent-process.ts";
 import { random } from "../support/random.ts";
 import { describeWith } from "../support/requires.ts";
-import { endpointAt, servicePort } from "../support/service-port.ts";
 import { Conversation } from "./lab/conversation.ts";
 import { call, DatagramClient, NamedServer, tally } from "./named-server.ts";
 import { type Client, clients, outcomeOf, places, randomServices } from "./service-model.ts";

@@ -1,9 +1,9 @@
 import type { ServicePort } from "../../../agent/datapath/services.ts";
 import { formatIp, ipOf } from "../../../shared/net/ip.ts";
 import { addresses, endpoint, ServicedNode, service, tableName } from "../../datapath/serviced-node.ts";
+import { endpointAt } from "../../fakes/service-port.ts";
 import { call } from "../../overlay/named-server.ts";
 import { NetworkSandbox } from "../../support/network-sandbox.ts";
-import { endpointAt } from "../../support/service-port.ts";
 import { manyServices, type ServicesSize } from "../overlay/measure-services.ts";
 import { compare, type Row } from "../row.ts";
 import { summarize } from "../stats.ts";
