@@ -17,6 +17,7 @@ import { nodeService } from "../proto/services.ts";
 import { callUnary } from "../rpc/call.ts";
 import { encodeFrame, FrameType } from "../rpc/h2-frames.ts";
 import { CallTracker } from "./call-tracker.ts";
+import { ConnectionRegistry } from "./connection-registry.ts";
 import { type CallContext, rpc, streamingRpc } from "./handlers.ts";
 import { RpcServer } from "./rpc-server.ts";
 
@@ -140,6 +141,18 @@ describe("RpcServer", () => {
     using sleep = vi.spyOn(Bun, "sleep");
     expect(await server?.close(0)).toBe(true);
     expect(sleep).not.toHaveBeenCalled();
+  });
+
+  test("looks for connections that wait too long, all the while", async () => {
+    using sweep = vi.spyOn(ConnectionRegistry.prototype, "sweep");
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      await serve(async () => answer);
+      vi.advanceTimersByTime(limits.idleConnectionMs);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(sweep.mock.calls.length).toBeGreaterThan(1);
   });
 
   test("closing waits no longer than it may", async () => {
