@@ -9,6 +9,7 @@ import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
 import { antreaCheckout } from "./assets.ts";
 import { ControllerProcess, installController } from "./controller-process.ts";
+import { newEnoughGo } from "./go.ts";
 import { addNode } from "./registry-node.ts";
 import { agentToken } from "./service-account.ts";
 
@@ -50,7 +51,7 @@ describeWith(
         program,
         join(import.meta.dirname, "antrea-agent/main.go"),
       ];
-      await execa("go", words, { cwd: antreaCheckout(), timeout: longestBuildMs });
+      await execa(await newEnoughGo(), words, { cwd: antreaCheckout(), timeout: longestBuildMs });
       server = stack.use(await ApiServer.start());
       await installController(server);
       await addNode(server, "node-a", "192.0.2.1", "10.80.0.0/24");
