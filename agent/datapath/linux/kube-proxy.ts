@@ -10,7 +10,6 @@ const chains = [
   { family: "ip", table: "kube-proxy", chain: "services" },
   { family: "ip6", table: "kube-proxy", chain: "services" },
 ] as const;
-const beside = "kube-proxy seems";
 const ipvsInterface = "kube-ipvs0";
 /** `healthzBindAddress`, unless it is configured otherwise: the rules of iptables-legacy cannot be seen by netlink. */
 const healthPort = 10_256;
@@ -35,12 +34,9 @@ export function kubeProxyBeside(filters: NetlinkSocket, links: NetlinkSocket): r
           : undefined;
   if (by === undefined) return [];
   return [
-    `${beside} to balance services on this node too, by ${by}: take it away with its rules (kube-proxy --cleanup), or set "services.proxyAll" to false`,
+    `kube-proxy seems to balance services on this node too, by ${by}: take it away with its rules (kube-proxy --cleanup), or set "services.proxyAll" to false`,
   ];
 }
-
-/** Whether a sentence is of these. */
-export const isKubeProxyProblem = (problem: string): boolean => problem.startsWith(beside);
 
 /** TCP_LISTEN, of the kernel's list of sockets. */
 const listening = "0A";
@@ -63,3 +59,6 @@ function linesOf(path: string): readonly string[] {
     return [];
   }
 }
+
+/** Whether a sentence of a data path's says that there is one. */
+export const isKubeProxyProblem = (problem: string): boolean => problem.startsWith("kube-proxy seems to balance");
