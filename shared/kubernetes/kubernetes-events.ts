@@ -39,6 +39,8 @@ export class KubernetesEvents implements AsyncDisposable {
   readonly #loop: ReconcileLoop;
   readonly #waiting = new Map<string, { readonly happening: Happening; readonly at: string }>();
   readonly #told = new Set<string>();
+  /** Once, until one is taken again. */
+  #isRefusalLogged = false;
 
   constructor(options: KubernetesEventsOptions) {
     this.#options = options;
@@ -78,14 +80,26 @@ export class KubernetesEvents implements AsyncDisposable {
             metadata: { name, namespace },
           },
         );
+        this.#isRefusalLogged = false;
       } catch (caught) {
-        // Another node has told it (409), or the namespace is gone or going (404, 403).
-        if (!(caught instanceof ApiError && [403, 404, 409].includes(caught.status ?? 0))) throw caught;
+        this.#refused(caught);
       }
       this.#waiting.delete(name);
       if (this.#told.size >= maxTold) this.#told.clear();
       this.#told.add(name);
     }
+  }
+
+  /** @throws what may be otherwise the next time */
+  #refused(caught: unknown): void {
+    if (!(caught instanceof ApiError && [403, 404, 409].includes(caught.status ?? 0))) throw caught;
+    // Another node has told it (409), or the pod's namespace is gone (404) or going, which is a 403 as well.
+    const lacksRight = caught.status === 403 && !caught.is.includes("is being terminated");
+    if (!lacksRight || this.#isRefusalLogged) return;
+    this.#isRefusalLogged = true;
+    this.#options.logger.warn("Kubernetes is not told of network policies: give the agent the right to create events", {
+      error: caught.message,
+    });
   }
 }
 

@@ -32,6 +32,8 @@ export class NamedServer implements Disposable {
         port,
         socket: {
           data: (socket, _, from, address) => void socket.send(`${name} ${withoutMapping(address)}`, from, address),
+          // Whoever asked may have gone by then.
+          error: () => undefined,
         },
       }),
     );
@@ -101,11 +103,13 @@ export class DatagramClient implements Disposable {
     this.#socket = make((text) => this.#heard?.(answerOf(text)));
   }
 
-  static async open(namespace: NetworkNamespace, family: 4 | 6): Promise<DatagramClient> {
+  /** @param port absent: any */
+  static async open(namespace: NetworkNamespace, family: 4 | 6, port = 0): Promise<DatagramClient> {
     let heard = (_: string): void => undefined;
     const socket = await namespace.within(() =>
       Bun.udpSocket({
         hostname: family === 4 ? "0.0.0.0" : "::",
+        port,
         // Refusals come as errors.
         socket: { data: (_, bytes) => heard(new TextDecoder().decode(bytes)), error: () => undefined },
       }),
@@ -120,9 +124,12 @@ export class DatagramClient implements Disposable {
     const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
     this.#heard = resolve;
     const timer = setTimeout(() => resolve(undefined), patienceMs);
-    this.#socket.send("?", port, address);
     try {
+      this.#socket.send("?", port, address);
       return await promise;
+    } catch {
+      // The node's own kernel refuses what is not sent yet.
+      return undefined;
     } finally {
       clearTimeout(timer);
     }
