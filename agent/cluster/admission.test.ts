@@ -14,11 +14,12 @@ const registries = {
 /** Why a record is refused, by a node with 10.10.1.0/24 (and fd10:0:0:1::/64). */
 function wrong(
   registry: keyof typeof registries,
-  more: { ovs?: string; services?: string; own?: string[]; address?: string },
+  more: { ovs?: string; services?: string; section?: string; own?: string[]; address?: string },
   ...subnets: string[]
 ) {
   const {
     ovs = "",
+    section = "",
     services = 'cidrs: [10.97.0.0/16, "fd96::/112"]',
     own = ["10.10.1.0/24", "fd10:0:0:1::/64"],
     address = "172.30.0.9",
@@ -27,6 +28,7 @@ function wrong(
 networks: [{ name: pods, bridge: br-int }]
 ovs: { services: { ${services} }${ovs} }
 nodes: { name: n, registry: { ${registries[registry]} } }
+${section}
 `;
   const parsed = parseAgentConfig(text, "agent.yaml");
   if (parsed.t !== "ok") throw new Error(parsed.problems.join("\n"));
@@ -88,6 +90,11 @@ test("the default block of services stands in the way of no pods where there are
   expect(wrong("file", { ovs: networks, services: "" }, "10.96.3.0/24")).toBeUndefined();
   expect(wrong("file", { services: "" }, "10.96.3.0/24")).toContain("where services have");
   expect(wrong("file", { ovs: networks, services: "file: /s" }, "10.96.3.0/24")).toContain("where services have");
+  const section = (text: string, subnet: string) =>
+    wrong("file", { ovs: networks, services: "", section: `services: { ${text} }` }, subnet);
+  expect(section("", "10.96.3.0/24")).toContain("where services have");
+  expect(section("cidrs: [10.98.0.0/16]", "10.98.3.0/24")).toContain("where services have");
+  expect(section("cidrs: [10.98.0.0/16]", "10.96.3.0/24")).toBeUndefined();
 });
 
 test("where nobody says what the cluster's networks are, a subnet is one of a size for one node", () => {

@@ -143,10 +143,10 @@ export function admissionPolicyOf(
 ): AdmissionPolicy {
   const networks = { ...networksOf(config, self, 4), ...networksOf(config, self, 6) };
   const blocks = Object.values(networks).flat();
-  const { file, cidrs = [] } = config.ovs?.services ?? {};
-  // Without a file of services the default block counts only if it was configured, since the pods' network may contain
-  // it.
-  const isSaid = (cidr: Cidr): boolean => file !== undefined || formatCidr(cidr) !== defaultServiceCidr;
+  const { services, ovs } = config;
+  const cidrs = services?.cidrs ?? ovs?.services.cidrs ?? [];
+  // Where none are balanced the default block counts only if it was configured, since the pods' network may contain it.
+  const isSaid = (cidr: Cidr): boolean => services !== undefined || formatCidr(cidr) !== defaultServiceCidr;
   const service = cidrs.filter((cidr) => isSaid(cidr) || !blocks.some((block) => overlap(block.cidr, cidr)));
   const [, ...others] = config.networks;
   const occupied: readonly ReservedBlock[] = [

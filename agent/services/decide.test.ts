@@ -266,7 +266,7 @@ describe("a service", () => {
     ["of another proxy", serviceObject({}, [], { labels: { "service.kubernetes.io/service-proxy-name": "" } })],
     ["without a name", { spec: { clusterIP: "10.96.0.1", ports: [{ port: 80 }] } }],
     ["of nothing", {}],
-  ])("is none: %s", (_, object) => expect(readService(object)).toBeUndefined());
+  ])("is none: %s", (_, object) => expect(services.project(object)).toBeUndefined());
 
   test("of an older server has one cluster IP", () => {
     const port = only(decided(serviceObject({ clusterIPs: undefined, clusterIP: "10.96.0.2" })));

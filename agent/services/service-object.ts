@@ -86,22 +86,28 @@ export const services: Resource<Service> = {
   version: "v1",
   plural: "services",
   fields,
-  project: readService,
+  project: readProxied,
   same: (a, b) => Bun.deepEquals(a, b),
 };
 
+/** Headless ones, ExternalNames and those of other proxies are none. */
+function readProxied(object: ApiObject): Service | undefined {
+  if (mapIn(object, "spec")["type"] === "ExternalName") return undefined;
+  if (Object.hasOwn(mapIn(mapIn(object, "metadata"), "labels"), proxyNameLabel)) return undefined;
+  const service = readService(object);
+  return service?.clusterIps.length === 0 ? undefined : service;
+}
+
 /**
- * Reads a Service. Unknown parts do not matter; an address or a port that is none is left out and named; a range of
- * sources that is none lets nobody in. Headless ones, ExternalNames and those of other proxies are none.
+ * Reads any Service. Unknown parts do not matter; an address or a port that is none is left out and named; a range of
+ * sources that is none lets nobody in.
  */
 export function readService(object: ApiObject): Service | undefined {
   const [metadata, spec] = [mapIn(object, "metadata"), mapIn(object, "spec")];
   const [namespace, name] = [textIn(metadata, "namespace"), textIn(metadata, "name")];
-  if (namespace === undefined || name === undefined || spec["type"] === "ExternalName") return undefined;
-  if (Object.hasOwn(mapIn(metadata, "labels"), proxyNameLabel)) return undefined;
+  if (namespace === undefined || name === undefined) return undefined;
   const problems: string[] = [];
   const clusterIps = clusterIpsOf(spec);
-  if (clusterIps.length === 0) return undefined;
   const externalIps = addresses(listIn(spec, "externalIPs"), "spec.externalIPs", problems);
   const type = spec["type"] ?? "ClusterIP";
   // The policy counts only where somebody can come from outside.

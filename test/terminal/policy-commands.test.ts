@@ -23,6 +23,7 @@ const policy = (namespace: string, name: string, spec: object, generation = 1): 
 
 const slice = (ready: readonly string[]): ScriptedObject => ({
   metadata: { namespace: "x", name: "web-1", labels: { "kubernetes.io/service-name": "web" } },
+  addressType: "IPv4",
   ports: [{ name: "http", protocol: "TCP", port: 8080 }],
   endpoints: ready.map((name) => ({
     addresses: [`10.0.0.${names.findIndex((each) => each.namespace === "x" && each.name === name) + 1}`],

@@ -1,8 +1,9 @@
+import { type ApiObject, listIn, mapIn, mapsIn, type Resource, textIn } from "../../../shared/kubernetes/mod.ts";
 import { formatIp, type Ip, parseIp, sameIp } from "../../../shared/net/ip.ts";
 import { isSubject, type Pod, pods } from "../../../shared/policy/mod.ts";
+import { readService, readSlice, type Service } from "../../services/mod.ts";
 import type { AskedCluster } from "./ask-cluster.ts";
 import type { NamedEnd } from "./explain.ts";
-import { endpointSlices, nodes, type Service, type ServicePort, services } from "./service-objects.ts";
 import type { Asked } from "./why.ts";
 
 /** What people write for an end of a connection. */
@@ -42,8 +43,47 @@ export interface FoundEnd {
 export interface FoundService {
   readonly name: string;
   readonly service: Service;
-  endpointsOf(port: ServicePort): readonly (NamedEnd & { readonly port: number })[];
+  endpointsOf(port: Service["ports"][number]): readonly (NamedEnd & { readonly port: number })[];
 }
+
+/** With headless ones, whose endpoints are asked for as well. */
+const services: Resource<Service> = { version: "v1", plural: "services", project: readService };
+
+const endpointSlices: Resource<
+  NonNullable<ReturnType<typeof readSlice>> & { readonly podAt: ReadonlyMap<string, string> }
+> = {
+  group: "discovery.k8s.io",
+  version: "v1",
+  plural: "endpointslices",
+  project: (object) => {
+    const slice = readSlice(object, "");
+    return slice === undefined ? undefined : { ...slice, podAt: podsIn(object) };
+  },
+};
+
+/** The pod that an address is said to be of: on a node's network an address is of several. */
+const podsIn = (slice: ApiObject): ReadonlyMap<string, string> =>
+  new Map(
+    mapsIn(slice, "endpoints").flatMap((endpoint) => {
+      const [ip] = ipsIn(listIn(endpoint, "addresses"));
+      const target = mapIn(endpoint, "targetRef");
+      const pod = target["kind"] === "Pod" ? textIn(target, "name") : undefined;
+      return ip === undefined || pod === undefined ? [] : [[formatIp(ip), pod] as const];
+    }),
+  );
+
+const nodes: Resource<{ readonly name: string; readonly ips: readonly Ip[] }> = {
+  version: "v1",
+  plural: "nodes",
+  project: (object) => {
+    const name = textIn(mapIn(object, "metadata"), "name");
+    if (name === undefined) return undefined;
+    return { name, ips: ipsIn(mapsIn(mapIn(object, "status"), "addresses").map(({ address }) => address)) };
+  },
+};
+
+const ipsIn = (texts: readonly unknown[]): Ip[] =>
+  texts.flatMap((text) => (typeof text === "string" ? (parseIp(text) ?? []) : []));
 
 /** `is` says what there is not. */
 export type Found = FoundEnd | FoundService | { readonly is: string };
@@ -94,7 +134,9 @@ async function whoHas(cluster: AskedCluster, ip: Ip): Promise<Found> {
       name: `node ${node.name}`,
       ends: [{ name: `node ${node.name}`, endpoint: { t: "node", node: node.name, ip } }],
     };
-  const service = (await cluster.list(services)).find(has);
+  const service = (await cluster.list(services)).find(({ clusterIps, externalIps, ingressIps }) =>
+    has({ ips: [...clusterIps, ...externalIps, ...ingressIps] }),
+  );
   if (service !== undefined) return await serviceEnd(cluster, service);
   return { name, ends: [{ name, endpoint: { t: "outside", ip } }] };
 }
@@ -110,17 +152,19 @@ async function serviceEnd(cluster: AskedCluster, service: Service): Promise<Foun
     name: `service ${namespace}/${service.name}`,
     service,
     endpointsOf: (port) =>
-      slices.flatMap(({ ports, endpoints }) => {
+      slices.flatMap(({ ports, endpoints, podAt }) => {
         const target = ports.find(({ name, protocol }) => name === port.name && protocol === port.protocol);
         if (target === undefined) return [];
-        return endpoints.flatMap(({ pod: name, ips }) => {
-          const pod = name === undefined ? undefined : known.get(name);
-          return ips.map((ip) => ({
-            name: pod === undefined ? formatIp(ip) : `${namespace}/${pod.name}`,
-            endpoint: pod === undefined ? ({ t: "outside", ip } as const) : ({ t: "pod", pod, ip } as const),
-            port: target.port,
-          }));
-        });
+        return endpoints
+          .filter(({ state }) => state === "ready")
+          .map(({ ip }) => {
+            const pod = known.get(podAt.get(formatIp(ip)) ?? "");
+            return {
+              name: pod === undefined ? formatIp(ip) : `${namespace}/${pod.name}`,
+              endpoint: pod === undefined ? ({ t: "outside", ip } as const) : ({ t: "pod", pod, ip } as const),
+              port: target.port,
+            };
+          });
       }),
   };
 }
@@ -178,15 +222,18 @@ function toService(
   const wanted = service.ports.filter(
     (each) =>
       traffic === undefined ||
-      (each.protocol === traffic.protocol &&
+      (each.protocol.toUpperCase() === traffic.protocol &&
         [undefined, String(each.port), each.name].some((of) => of === traffic.port)),
   );
-  const has = service.ports.map(({ protocol, port }) => `${protocol} ${port}`).join(", ") || "none";
+  const has = service.ports.map(({ protocol, port }) => `${protocol.toUpperCase()} ${port}`).join(", ") || "none";
   if (wanted.length === 0) return `${name} has no such port, but ${has}`;
   const endpoints = wanted.flatMap((port) => endpointsOf(port).map((endpoint) => ({ endpoint, port })));
   if (endpoints.length === 0) return `${name} has no endpoint that is ready`;
   return endpoints.flatMap(({ endpoint: { port, ...to }, port: { protocol } }) =>
-    pairs(ends, [to]).map(([source, destination]) => ({ source, destination, traffic: { protocol, port } })),
+    pairs(ends, [to]).map(([source, destination]) => ({
+      ...{ source, destination },
+      traffic: { protocol: protocol.toUpperCase(), port },
+    })),
   );
 }
 
