@@ -161,8 +161,7 @@ export class ScriptedApiServer implements AsyncDisposable {
     if (answer !== undefined) return say(response, request.method === "POST" ? 201 : 200, answer);
     const [, namespace, plural = ""] = listPath.exec(pathname) ?? [];
     const isOther = this.objects.size > 0 && plural !== "nodes" && name === undefined;
-    // Whoever watches others hears of nodes, which are none to him.
-    if (isOther && searchParams.get("watch") !== "true") return this.#others(plural, namespace, searchParams, response);
+    if (isOther) return this.#others(plural, namespace, searchParams, response);
     if (name !== undefined) return this.#one(name, request, response);
     if (searchParams.get("watch") === "true") return this.#watch("nodes", searchParams, response);
     const wanted = selected([...this.nodes.values()] as unknown as ScriptedObject[], searchParams);
