@@ -35,7 +35,11 @@ const commands: Readonly<Record<string, Command>> = {
 function optionsOf([, name = "", ...args]: readonly string[]): Readonly<Record<string, unknown>> {
   const command = commands[name];
   if (command === undefined) throw new Error(`"${name}" is no command of pipette`);
-  const parsed = parseLine(command, args);
+  // What a kubelet puts in the place of a reference.
+  const parsed = parseLine(
+    command,
+    args.map((arg) => (arg === "$(POD_IP)" ? "10.244.0.5" : arg)),
+  );
   if (parsed.t !== "line") throw new Error(parsed.t === "wrong" ? parsed.problem : "--help");
   return Object.fromEntries(Object.entries(parsed.line.options).filter(([, value]) => value && String(value) !== ""));
 }
@@ -266,8 +270,9 @@ describe("the controller", () => {
   const [container] = template.spec.containers;
 
   test("is started by a command that the program understands, and asked for its health where it serves", () => {
-    const { listen, namespace, "data-dir": dataDir } = optionsOf(container.command);
-    expect([listen, namespace]).toEqual(["[::]:10349", "kube-system"]);
+    const { listen, namespace, advertise, "data-dir": dataDir } = optionsOf(container.command);
+    expect([listen, namespace, advertise]).toEqual(["[::]:10349", "kube-system", "10.244.0.5"]);
+    expect(container.env).toEqual([{ name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }]);
     expect(container.volumeMounts).toEqual([{ name: "data", mountPath: dataDir }]);
     for (const [probe, path] of Object.entries({ livenessProbe: "/livez", readinessProbe: "/readyz" }))
       expect(container[probe].httpGet).toEqual({ path, port: 10_349, scheme: "HTTPS" });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { everything } from "../../shared/policy/mod.ts";
+import { everything, readPod } from "../../shared/policy/mod.ts";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
 import { ScriptedApiServer, type ScriptedObject } from "../fakes/kubernetes/scripted-api-server.ts";
 import { block, egress, ingress, ns, pod, ports, toA } from "../fakes/policy-world.ts";
@@ -285,6 +285,9 @@ enforced on 0 of 1 node
     test("ask the controller itself, where they may, by its Service and the authority that it has published", async () => {
       await using served = await ServedPolicies.start();
       const closed = { namespace: "x", name: "closed", uid: "uid-closed", generation: 3, problems: [] };
+      const metadata = { namespace: "x", name: "a", uid: "uid-a" };
+      const onNode = readPod({ metadata, spec: { nodeName: "n-a" }, status: { podIPs: [{ ip: "10.0.0.1" }] } });
+      served.computation.putPod(onNode ?? expect.fail());
       served.computation.putPolicy({ ...closed, pods: everything, ingress: [] });
       served.changed();
       await eventually(() => served.state?.reports.has("uid-closed") === true, "the policy");
