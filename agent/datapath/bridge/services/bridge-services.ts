@@ -102,7 +102,7 @@ export class BridgeServices implements ServiceProxy {
     this.#standing ??= new StandingServices(socket, this.#table, isWhole, frame);
     const standing = this.#standing;
     for (const step of standing.stepsTo(wanted, maxPerStep)) {
-      socket.transact(step.messages);
+      for (const messages of step.transactions) socket.transact(messages);
       const changed = step.changes.filter(({ before, after }) => (after ?? before)?.protocol === "udp");
       if (changed.length > 0) endConnections(changed);
       // Pods come and go meanwhile.

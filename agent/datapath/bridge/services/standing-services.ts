@@ -48,7 +48,8 @@ export interface ServiceChange {
 }
 
 interface Step {
-  readonly messages: readonly Message[];
+  /** One after the other, all of them. */
+  readonly transactions: readonly (readonly Message[])[];
   readonly changes: readonly ServiceChange[];
 }
 
@@ -100,8 +101,7 @@ export class StandingServices {
   }
 
   /**
-   * Transactions that lead to these services, each to be carried out before the next is asked for; one can stop behind
-   * any.
+   * Steps that lead to these services, each to be carried out before the next is asked for; one can stop behind any.
    * @param maxElements of one, unless a service has more
    */
   *stepsTo(wanted: ReadonlyMap<string, ServicePort>, maxElements: number): Generator<Step> {
@@ -246,7 +246,7 @@ export class StandingServices {
     const unused = [...this.#choices].filter(([, { users }]) => users === 0);
     if (unused.length === 0) return;
     for (const [name] of unused) this.#choices.delete(name);
-    yield { messages: unused.flatMap(([name]) => this.#withoutChain(name)), changes: [] };
+    yield { transactions: [unused.flatMap(([name]) => this.#withoutChain(name))], changes: [] };
   }
 
   /** An earlier agent's choices, and chains of another release. */
@@ -296,14 +296,17 @@ class StepDraft {
     return this.first.length + this.gone.length + this.come.length + this.last.length;
   }
 
+  /**
+   * New chains first: a packet that is looking up while the kernel changes over could be led to one that has no rules
+   * for it yet, and would pass untranslated.
+   */
   done(): Step {
-    const messages = [
-      ...this.first,
+    const elements = [
       ...elementMessages(this.gone, deleteElements),
       ...elementMessages(this.come, addElements),
       ...this.last,
     ];
-    return { messages, changes: this.changes };
+    return { transactions: this.first.length === 0 ? [elements] : [this.first, elements], changes: this.changes };
   }
 }
 
