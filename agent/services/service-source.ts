@@ -1,5 +1,9 @@
 import type { ServicePort } from "../datapath/services.ts";
-import type { HealthCheck } from "./decide.ts";
+import type { HealthCheck, ServiceProblem } from "./decide.ts";
+import type { Service } from "./service-object.ts";
+
+/** A Service of Kubernetes, as an Event names it. */
+export type ServiceReference = Pick<Service, "namespace" | "name" | "uid">;
 
 /** Where the services of this node come from. Disposing of it ends it. */
 export interface ServiceSource extends AsyncDisposable {
@@ -14,6 +18,8 @@ export interface ServiceSource extends AsyncDisposable {
   readonly fault: string | undefined;
   /** By `namespace/name`, a map that is never changed: what load balancers ask at ports of the node. Absent: nothing. */
   readonly healthChecks?: ReadonlyMap<string, HealthCheck>;
-  /** What of it is not understood, in sentences; absent: such a source is refused as a whole. */
-  readonly problems?: readonly string[];
+  /** By `namespace/name`, a map that is never changed: services that are not as they say. Absent: none is taken then. */
+  readonly problems?: ReadonlyMap<string, readonly ServiceProblem[]>;
+  /** Whom Kubernetes is told about, by `namespace/name`. Absent: the services are none of Kubernetes'. */
+  referenceOf?(service: string): ServiceReference | undefined;
 }
