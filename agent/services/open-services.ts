@@ -20,8 +20,7 @@ export function openServices(config: WithServices, proxy: ServiceProxy, logger: 
   const node = nodes?.name ?? nameOf({});
   return new NodeServices({
     ...{ node, proxy, logger, source: openSource(config, node, logger) },
-    // Where kube-proxy has what comes from outside, it answers for it, too.
-    answersHealthChecks: services.proxyAll,
+    config: services,
     ...(events === undefined ? {} : { events }),
   });
 }
