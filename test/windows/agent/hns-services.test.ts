@@ -122,7 +122,8 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
         await goesTo(now);
       }
       await isClean(now);
-      expect(node.stubs.hns.handles.list()).toEqual([]);
+      // A look of the agent may be under way.
+      await expect.poll(() => node.stubs.hns.handles.list(), { timeout: 30_000 }).toEqual([]);
     },
     240_000,
   );
