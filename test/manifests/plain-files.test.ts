@@ -238,8 +238,12 @@ describe("the controller", () => {
   const [container] = template.spec.containers;
 
   test("is started by a command that the program understands, and asked for its health where it serves", () => {
-    const { listen, namespace, "data-dir": dataDir } = optionsOf(container.command);
-    expect([listen, namespace]).toEqual(["[::]:10349", "kube-system"]);
+    // As the kubelet starts it.
+    const started = container.command.map((word: string) => word.replace("$(POD_IP)", "192.0.2.1"));
+    const { listen, namespace, advertise, "data-dir": dataDir } = optionsOf(started);
+    expect([listen, namespace, advertise]).toEqual(["[::]:10349", "kube-system", "192.0.2.1"]);
+    const podIp = { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } };
+    expect(container.env).toContainEqual(podIp);
     expect(container.volumeMounts).toEqual([{ name: "data", mountPath: dataDir }]);
     for (const [probe, path] of Object.entries({ livenessProbe: "/livez", readinessProbe: "/readyz" }))
       expect(container[probe].httpGet).toEqual({ path, port: 10_349, scheme: "HTTPS" });
