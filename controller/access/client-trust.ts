@@ -131,7 +131,13 @@ function proxiedUser(asker: Asker, trust: ClientTrust): User | undefined {
       const key = unescaped(header.slice(prefix.length));
       if (key !== undefined) extra[key] = [...(Object.hasOwn(extra, key) ? (extra[key] ?? []) : []), value];
     }
-  return { name, uid: "", groups, extra };
+  return { name, uid: "", groups: withAuthenticated(name, groups), extra };
+}
+
+/** Whoever is known belongs to this group, as with servers of Kubernetes: the aggregation layer itself asks without any. */
+function withAuthenticated(name: string, groups: readonly string[]): readonly string[] {
+  const isStranger = name === "system:anonymous" || groups.includes("system:unauthenticated");
+  return isStranger || groups.includes(authenticated) ? groups : [...groups, authenticated];
 }
 
 /** Keys of extra fields have slashes, which headers escape. */

@@ -205,6 +205,16 @@ describeWith("a certificate of a client", ["openssl"], () => {
     play = () => answer({ authenticated: false });
   });
 
+  test.each([
+    ["system:kube-aggregator", [], ["system:authenticated"]],
+    ["alice", ["devs"], ["devs", "system:authenticated"]],
+    ["system:anonymous", ["system:unauthenticated"], ["system:unauthenticated"]],
+  ])("of the aggregation layer makes %s, of groups %j, one of %j", async (name, groups, known) => {
+    const said = [["x-remote-user", name] as const, ...groups.map((group) => ["x-remote-group", group] as const)];
+    const user = await accessOf().userOf(new Request(said, der("front-proxy-client")));
+    expect(user).toMatchObject({ name, groups: known });
+  });
+
   test("says who that is, and headers say nothing then", async () => {
     expect(await accessOf().userOf(new Request(headers, der("operator")))).toMatchObject({
       name: "operator",

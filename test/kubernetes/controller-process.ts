@@ -59,6 +59,10 @@ export class ControllerProcess implements AsyncDisposable {
     return this.#process.lines;
   }
 
+  get pid(): number {
+    return this.#process.pid;
+  }
+
   logged(message: string): Promise<unknown> {
     return this.#process.logged((line) => line["message"] === message);
   }

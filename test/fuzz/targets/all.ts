@@ -33,6 +33,7 @@ export const targets: readonly Listed[] = [
   listed("etcd", 20, async () => (await clusters()).etcd),
   listed("kubernetes", 1, async () => (await clusters()).kubernetes),
   listed("policies", 6, async () => (await import("./policies.ts")).policies),
+  listed("policy-objects", 6, async () => (await import("./policy-objects.ts")).policyObjects),
   listed("controller", 6, async () => (await import("./controller.ts")).controller),
   listed("agent-configuration", 3, async () => (await files()).agentConfiguration),
   listed("nodes-file", 3, async () => (await files()).nodesFile),
