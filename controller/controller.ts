@@ -1,17 +1,12 @@
+import { type ClientTrust, ClusterAccess } from "../shared/access/mod.ts";
+import { type CertificateSource, FollowedCertificates, GivenCertificates } from "../shared/certificates/mod.ts";
+import { HttpsServer, type ServerTls } from "../shared/https/mod.ts";
 import { ApiClient, type ClusterAccess as ClusterPlace } from "../shared/kubernetes/mod.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Cluster } from "../shared/policy/mod.ts";
 import type { Running } from "../shared/server/daemon.ts";
-import { type ClientTrust, ClusterAccess } from "./access/mod.ts";
-import { ControlPlaneApi, HttpsServer, PolicyReports, type ServedState, type ServerTls } from "./api/mod.ts";
-import {
-  type CertificateSource,
-  FollowedCertificates,
-  GivenCertificates,
-  KeptCertificates,
-  type PublishedIn,
-  publish,
-} from "./certificates/mod.ts";
+import { ControlPlaneApi, PolicyReports, type ServedState } from "./api/mod.ts";
+import { KeptCertificates, type PublishedIn, publish } from "./certificates/mod.ts";
 import { FollowedObjects } from "./followed-objects.ts";
 import type { PolicyComputation } from "./policy/mod.ts";
 import { earlierComputation, KeptInputs } from "./warm-start.ts";

@@ -1,9 +1,9 @@
+import { type Asker, type Reach, Refusal, statusOf, type User, type Wish } from "../../shared/access/mod.ts";
+import type { Exchange } from "../../shared/https/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import { traceOf } from "../../shared/reason.ts";
-import { type Asker, type Reach, Refusal, statusOf, type User, type Wish } from "../access/mod.ts";
 import { type ApiGroup, apiGroups, documents } from "./discovery.ts";
 import { jsonType } from "./encoding.ts";
-import type { Exchange } from "./exchange.ts";
 import { handlers } from "./handlers.ts";
 import { isWatch } from "./node-watch.ts";
 import type { ServedState } from "./served-state.ts";

@@ -7,6 +7,5 @@ export {
   networkPolicyKind,
   objectBytes,
 } from "./api-kind.ts";
-export type { WatchOut } from "./watch.ts";
 export type { WatchedResource } from "./watch-event.ts";
 export { Watches } from "./watches.ts";

@@ -1,9 +1,10 @@
+import type { WatchOut } from "../../shared/https/mod.ts";
 import { NetworkPolicyMessage, type ObjectMeta, staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
 import type { Changes, PolicyComputation } from "../policy/mod.ts";
 import { AddedEvents } from "./added-events.ts";
 import { addressGroupKind, appliedToGroupKind, networkPolicyKind } from "./api-kind.ts";
 import { EventCollection, wholeState } from "./node-events.ts";
-import { usualBounds, Watch, type WatchBounds, type WatchOptions, type WatchOut } from "./watch.ts";
+import { usualBounds, Watch, type WatchBounds, type WatchOptions } from "./watch.ts";
 import { emptyMetadata, WatchEvent, type WatchedResource } from "./watch-event.ts";
 
 export interface WatchesOptions {

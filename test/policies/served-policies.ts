@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
-import { Refusal, type User } from "../../controller/access/mod.ts";
-import { type Access, ControlPlaneApi, HttpsServer, type ServedState } from "../../controller/api/mod.ts";
+import { type Access, ControlPlaneApi, type ServedState } from "../../controller/api/mod.ts";
 import { servedState } from "../../controller/controller.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
+import { Refusal, type User } from "../../shared/access/mod.ts";
+import { HttpsServer } from "../../shared/https/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import type { NetworkPolicy } from "../../shared/policy/mod.ts";
 import { Certificates } from "../support/certificates.ts";

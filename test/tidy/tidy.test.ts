@@ -35,8 +35,8 @@ const agentRooms = [
 /** The same inside the data path: what all share first, then what connects pods by itself, then what takes of it. */
 const dataPathRooms = ["", "linux", "bridge", "ovs", "hns"];
 
-/** Of the controller: what is computed, who hears of it, who may ask, how they ask, and with what it is encrypted. */
-const controllerRooms = ["policy", "watches", "access", "api", "certificates", ""];
+/** Of the controller: what is computed, who hears of it, how they ask, and with what it is encrypted. */
+const controllerRooms = ["policy", "watches", "api", "certificates", ""];
 
 /** Of a file below `folder`, its place in the order. */
 const placeIn = (folder: string, order: readonly string[], path: string): number => {
@@ -90,7 +90,9 @@ const recovery = [
 
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = [
-  ...["shared/server/", "shared/channel/", "shared/kubernetes/", "shared/policy/", "shared/terminal/"],
+  ...["server", "channel", "kubernetes", "policy", "terminal", "access", "https", "certificates", "metrics"].map(
+    (room) => `shared/${room}/`,
+  ),
   ...["read-document", "record-file", "mod"].map((name) => `shared/schema/${name}.ts`),
   "shared/os/atomic-file.ts",
   ...["ipam/service/", "ipam/cli/", "cli.ts"],

@@ -8,8 +8,7 @@ import { Certificates } from "../../test/support/certificates.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
-import type { WatchOut } from "../watches/mod.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Exchange, WatchOut } from "./exchange.ts";
 import { HttpsServer, type ServerTls } from "./https-server.ts";
 
 describeWith("the HTTPS server", ["openssl"], () => {
