@@ -20,6 +20,8 @@ import { sweepLeftBehind } from "./conflist/left-behind.ts";
 import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
 import { Joining } from "./joining.ts";
+import { measureAgent } from "./measure-agent.ts";
+import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
 import type { NodePolicies } from "./policies/mod.ts";
 import {
   Janitor,
@@ -47,8 +49,13 @@ const startAnswerMs = 1_000;
  */
 const interfaceLostLooks = 30;
 
+/** What counts as an operation of the data path, and its name. */
+const operations = { attach: "attach", detach: "detach", check: "check", remake: "remake" } as const;
+
 export interface AgentDependencies {
   readonly logger: Logger;
+  /** Absent: nobody asks for numbers. */
+  readonly meter?: AgentMeter | undefined;
   readonly system: System;
   /** Called once the locks are taken: prepares what joining needs of the node's own network. @throws {CniError} */
   prepareNode?(): void;
@@ -86,6 +93,7 @@ export class Agent {
   readonly #runtimeFile: RuntimeFile;
   #policies: NodePolicies | undefined;
   #services: NodeServices | undefined;
+  #dataPath: DataPath | undefined;
   #state: State = { t: "starting" };
   /** Aborted when callers no longer wait for the start: it is done, or waits to join a cluster. */
   readonly #started = new AbortController();
@@ -139,7 +147,7 @@ export class Agent {
     if (swept.length > 0) logger.info("removed what killed processes had left half written", { files: swept });
     if (registry !== undefined) resources.use(registry);
     dependencies.prepareNode?.();
-    const context = new StartingContext(config, allocator, dependencies.livenessProbes, logger);
+    const context = new StartingContext(config, allocator, dependencies.livenessProbes, logger, dependencies.meter);
     const agent = new Agent(context, server, watch, dependencies, resources.move());
     try {
       await agent.#listen();
@@ -164,6 +172,15 @@ export class Agent {
   outages(): Promise<readonly NodeProblem[]> {
     const asked = { notReady: () => this.#notReady(), refused: () => this.#joining.refused };
     return outages(this.#context, asked, "");
+  }
+
+  /** Tells a scrape what is there now. */
+  async measure(samples: AgentSamples): Promise<void> {
+    const { peers } = this.#joining;
+    const isReady = this.#state.t === "ready";
+    const [context, dataPath, policies, services] = [this.#context, this.#dataPath, this.#policies, this.#services];
+    const outages = (): Promise<readonly NodeProblem[]> => this.outages();
+    await measureAgent({ context, isReady, outages, peers, dataPath, policies, services }, samples);
   }
 
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */
@@ -259,7 +276,8 @@ export class Agent {
       needsCleanup: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
     this.#resources.use(made);
-    const dataPath = await this.#policed(made, config);
+    this.#dataPath = timed(made, operations, this.#context.meter);
+    const dataPath = await this.#policed(this.#dataPath, config);
     this.#services = await this.#balanced(made, config);
     this.#context.complete(config, dataPath);
     // Nothing opens before what is known of policies is in force.
@@ -293,11 +311,12 @@ export class Agent {
     const { controllerAccess, KubernetesEvents, NodePolicies, ownApiServer, policed } = await import(
       "./policies/mod.ts"
     );
-    const { logger } = this.#context;
+    const { logger, meter } = this.#context;
     const node = config.nodes?.name ?? nameOf({});
     const connect = ownApiServer(process.env);
     this.#policies = new NodePolicies({
-      ...{ node, logger, enforcement },
+      ...{ node, logger, meter },
+      enforcement: timed(enforcement, { enforce: "policies" }, meter),
       ...(connect === undefined ? {} : { events: new KubernetesEvents({ node, connect, logger }) }),
       dataDir: config.dataDir,
       waitMs: config.policies.waitMs,
@@ -305,7 +324,7 @@ export class Agent {
       connect: controllerAccess(config.policies, process.env),
     });
     this.#resources.use(this.#policies);
-    return policed(dataPath, this.#policies);
+    return policed(dataPath, this.#policies, meter);
   }
 
   /** The services that are to be balanced, if any. @throws {CniError} 7 */
@@ -319,7 +338,9 @@ export class Agent {
       );
     // Loaded where it is needed: it holds the client of an API server.
     const { openServices } = await import("./services/mod.ts");
-    return this.#resources.use(openServices({ ...config, services }, proxy, this.#context.logger));
+    const { logger, meter } = this.#context;
+    const measured = timed(proxy, { apply: "services" }, meter);
+    return this.#resources.use(openServices({ ...config, services }, measured, logger, meter));
   }
 
   #notReady(): string | undefined {

@@ -3,10 +3,12 @@ import { type CertificateSource, FollowedCertificates, GivenCertificates } from 
 import { HttpsServer, type ServerTls } from "../shared/https/mod.ts";
 import { ApiClient, type ClusterAccess as ClusterPlace } from "../shared/kubernetes/mod.ts";
 import type { Logger } from "../shared/log.ts";
+import { Registry, readProcess } from "../shared/metrics/mod.ts";
 import type { Cluster } from "../shared/policy/mod.ts";
 import type { Running } from "../shared/server/daemon.ts";
 import { ControlPlaneApi, PolicyReports, type ServedState } from "./api/mod.ts";
 import { KeptCertificates, type PublishedIn, publish } from "./certificates/mod.ts";
+import { type ControllerMeter, controllerMetrics, measureController } from "./controller-metrics.ts";
 import { FollowedObjects } from "./followed-objects.ts";
 import type { PolicyComputation } from "./policy/mod.ts";
 import { earlierComputation, KeptInputs } from "./warm-start.ts";
@@ -43,6 +45,9 @@ export class Controller implements Running {
     );
     const now: { state?: ServedState | undefined; server?: HttpsServer; kept?: KeptInputs } = {};
     let isComplete = false;
+    const registry = new Registry(controllerMetrics);
+    registry.read(readProcess);
+    registry.read((samples) => measureController(now.state, samples));
     if (dataDir !== undefined) now.state = await earlierState(dataDir, logger);
     const tls = (): ServerTls => ({ ...certificates.serving, clientCas: clientCasOf(objects.trust) });
     const replaceTls = (): void => now.server?.replaceTls(tls());
@@ -58,7 +63,7 @@ export class Controller implements Running {
     const { computation } = objects;
     const complete = (): void => {
       const stale = now.state;
-      now.state = servedState(computation, objects.cluster);
+      now.state = servedState(computation, objects.cluster, { meter: registry });
       isComplete = true;
       // Who followed what was known before starts over, and replaces all of it.
       stale?.watches.end();
@@ -73,7 +78,7 @@ export class Controller implements Running {
       trust: () => objects.trust,
       pod: (key) => computation.pod(key),
     });
-    const api = new ControlPlaneApi({ logger, access, state: () => now.state });
+    const api = new ControlPlaneApi({ logger, access, state: () => now.state, metrics: () => registry.text() });
     now.server = starting.use(await HttpsServer.listen(listen, tls(), (exchange) => void api.serve(exchange)));
     starting.defer(() => now.state?.watches.end());
     certificates.onReplaced = replaceTls;
@@ -94,9 +99,14 @@ export class Controller implements Running {
 const clientCasOf = ({ clientCa, proxyCa }: ClientTrust): string[] => [clientCa, proxyCa].filter((pem) => pem !== "");
 
 /** Of a computation that is complete. @param isStale it is of what an earlier process knew */
-export function servedState(computation: PolicyComputation, cluster: Cluster, isStale = false): ServedState {
+export function servedState(
+  computation: PolicyComputation,
+  cluster: Cluster,
+  { isStale = false, meter }: { readonly isStale?: boolean; readonly meter?: ControllerMeter } = {},
+): ServedState {
   const reports = new PolicyReports();
-  const watches = new Watches(computation, { isStale, published: (changes) => reports.follow(changes) });
+  const took = (ms: number): void => meter?.observe("pipette_controller_sync_duration_seconds", {}, ms / 1000);
+  const watches = new Watches(computation, { isStale, took, published: (changes) => reports.follow(changes) });
   watches.publish();
   return { computation, watches, reports, cluster };
 }
@@ -105,7 +115,7 @@ async function earlierState(dataDir: string, logger: Logger): Promise<ServedStat
   const earlier = await earlierComputation(dataDir, logger);
   if (earlier === undefined) return undefined;
   logger.info("serves what was known before, until the policies are computed anew", earlier.computation.size);
-  return servedState(earlier.computation, earlier.cluster, true);
+  return servedState(earlier.computation, earlier.cluster, { isStale: true });
 }
 
 function sourceOf({ certificates, publishedIn }: ControllerOptions, client: ApiClient): CertificateSource {

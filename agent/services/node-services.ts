@@ -4,8 +4,10 @@ import { withTimeout } from "../../shared/async/with-timeout.ts";
 import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { RefusedService, ServicePort, ServiceProxy } from "../datapath/services.ts";
+import type { AgentMeter, AgentSamples } from "../metrics/meter.ts";
 import type { HealthCheck } from "./decide.ts";
 import { HealthChecks } from "./health-checks.ts";
+import { ServiceMeasures } from "./service-measures.ts";
 import type { ServiceSource } from "./service-source.ts";
 
 export interface NodeServicesOptions {
@@ -14,6 +16,7 @@ export interface NodeServicesOptions {
   /** Whether load balancers' questions at ports of the node are answered. */
   readonly answersHealthChecks: boolean;
   readonly logger: Logger;
+  readonly meter?: AgentMeter | undefined;
   /** Absent: the usual ones. */
   readonly times?: ServiceTimes;
 }
@@ -50,10 +53,12 @@ export class NodeServices implements AsyncDisposable {
   /** Why nothing can be changed, since the last attempt. */
   #away: string | undefined;
   #refused: ReadonlyMap<string, RefusedService> = new Map();
+  readonly #measures: ServiceMeasures;
 
   constructor(options: NodeServicesOptions) {
     this.#options = options;
     this.#times = options.times ?? usualTimes;
+    this.#measures = new ServiceMeasures(options.source, options.meter);
     const { answersHealthChecks, logger } = options;
     if (answersHealthChecks)
       this.#healthChecks = new HealthChecks({ isHealthy: () => this.#away === undefined, logger });
@@ -98,6 +103,11 @@ export class NodeServices implements AsyncDisposable {
     return `services: ${current.size} ports ${state}${refused}${summary === undefined ? "" : `; ${summary}`}`;
   }
 
+  /** Tells a scrape what is in force. */
+  measure(samples: AgentSamples): void {
+    this.#measures.tell(samples, this.wanted, this.#refused.size);
+  }
+
   /** What people are to know, in sentences. It compares all with what is in force. */
   async degraded(): Promise<readonly string[]> {
     const { fault } = this.#options.source;
@@ -140,6 +150,7 @@ export class NodeServices implements AsyncDisposable {
 
   #changed(): void {
     if (this.#options.source.current === undefined || this.#ended.signal.aborted) return;
+    this.#measures.queued();
     this.#heard.resolve();
     this.#working?.abort();
     this.#loop.trigger();
@@ -154,7 +165,7 @@ export class NodeServices implements AsyncDisposable {
     this.#working = working;
     let refused: readonly RefusedService[];
     try {
-      refused = await proxy.apply(wanted, working.signal);
+      refused = await this.#measures.sync(() => proxy.apply(wanted, working.signal));
       this.#away = undefined;
     } catch (caught) {
       this.#away = reasonOf(caught);
@@ -166,6 +177,7 @@ export class NodeServices implements AsyncDisposable {
     // A newer state is next.
     if (working.signal.aborted) return undefined;
     this.#applied = wanted;
+    this.#measures.applied();
     // Only what is in force may be asked for.
     this.#healthChecks?.serve(source.healthChecks ?? none);
     const [first] = refused;

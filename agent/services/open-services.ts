@@ -3,6 +3,7 @@ import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig, ServicesConfig } from "../config/agent-config.ts";
 import { nameOf } from "../config/nodes-config.ts";
 import type { ServiceProxy } from "../datapath/services.ts";
+import type { AgentMeter } from "../metrics/meter.ts";
 import { ClusterServices } from "./cluster-services.ts";
 import { NodeServices } from "./node-services.ts";
 import { followServiceFile } from "./service-file.ts";
@@ -14,10 +15,15 @@ type WithServices = AgentConfig & { readonly services: ServicesConfig };
  * The services that the configuration names, for this data path; nothing is in force before they begin.
  * @throws {CniError} 7
  */
-export function openServices(config: WithServices, proxy: ServiceProxy, logger: Logger): NodeServices {
+export function openServices(
+  config: WithServices,
+  proxy: ServiceProxy,
+  logger: Logger,
+  meter?: AgentMeter,
+): NodeServices {
   // Where kube-proxy has what comes from outside, it answers for it, too.
   const answersHealthChecks = config.services.proxyAll;
-  return new NodeServices({ source: openSource(config, logger), proxy, answersHealthChecks, logger });
+  return new NodeServices({ source: openSource(config, logger), proxy, answersHealthChecks, logger, meter });
 }
 
 function openSource({ services, networks, nodes }: WithServices, logger: Logger): ServiceSource {

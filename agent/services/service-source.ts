@@ -1,6 +1,12 @@
 import type { ServicePort } from "../datapath/services.ts";
 import type { HealthCheck } from "./decide.ts";
 
+/** How many were heard so far. */
+export interface ServiceChanges {
+  readonly services: number;
+  readonly endpoints: number;
+}
+
 /** Where the services of this node come from. Disposing of it ends it. */
 export interface ServiceSource extends AsyncDisposable {
   /**
@@ -14,6 +20,8 @@ export interface ServiceSource extends AsyncDisposable {
   readonly fault: string | undefined;
   /** By `namespace/name`, a map that is never changed: what load balancers ask at ports of the node. Absent: nothing. */
   readonly healthChecks?: ReadonlyMap<string, HealthCheck>;
+  /** Absent: it is not known what has changed. */
+  readonly changes?: ServiceChanges;
   /** What of it is not understood, in sentences; absent: such a source is refused as a whole. */
   readonly problems?: readonly string[];
 }

@@ -58,6 +58,11 @@ export class Watch {
     else this.#flush();
   }
 
+  /** Events that were not written yet. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   /** What was written has gone out. */
   drained(): void {
     clearTimeout(this.#stalled);

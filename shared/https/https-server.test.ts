@@ -42,7 +42,9 @@ describeWith("the HTTPS server", ["openssl"], () => {
   /** @param strangerMs how long a client that is not known may be silent */
   async function listen(strangerMs: number): Promise<HttpsServer> {
     const place = { host: "127.0.0.1", port: 0 };
-    return resources.use(await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), strangerMs));
+    return resources.use(
+      await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), { strangerMs }),
+    );
   }
 
   /** @param as whose certificate the client shows */

@@ -17,6 +17,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
 /** The rooms of the agent, each of which may import from those before it. Files beside them are the agent itself. */
 const agentRooms = [
   ...[
+    "metrics",
     "platform",
     "protocols",
     "config",
