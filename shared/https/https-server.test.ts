@@ -135,6 +135,31 @@ describeWith("the HTTPS server", ["openssl"], () => {
     await eventually(() => closed.length === 2 && server.connections === 0, "the end of both");
   });
 
+  test("without a certificate it is plain HTTP, with the same bounds", async () => {
+    const bounds = { strangerMs: patientMs / 10, maxConnections: 2 };
+    const place = { host: "127.0.0.1", port: 0 };
+    server = resources.use(await HttpsServer.listen(place, undefined, (exchange) => handle(exchange), bounds));
+    const asked: (Uint8Array | undefined)[] = [];
+    handle = (exchange) => {
+      asked.push(exchange.certificate);
+      exchange.answer(200, "text/plain", exchange.path);
+    };
+    expect(await (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text()).toBe("/metrics");
+    expect(asked).toEqual([undefined]);
+    await eventually(() => server.connections === 0, "the end of one that asks no more");
+    const closed: number[] = [];
+    const sockets = [0, 1, 2].map((number) => {
+      const socket = connectTcp(server.port, "127.0.0.1");
+      socket.on("error", () => undefined);
+      socket.once("close", () => closed.push(number));
+      return socket.resume();
+    });
+    await eventually(() => closed.length === 1, "the end of one too many");
+    expect(server.connections).toBe(2);
+    await eventually(() => closed.length === 3, "the end of the others, who ask for nothing");
+    for (const socket of sockets) socket.destroy();
+  });
+
   test.each([
     ["of somebody who is known stays, though nothing is asked any more", true],
     ["of somebody who is not known ends some time after its answer", false],
