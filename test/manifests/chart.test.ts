@@ -78,7 +78,7 @@ describeWith("the chart", ["linux", "helm"], () => {
 
   test("opens a port for metrics only where that is asked for, and gives the rights for it", async () => {
     const configOf = async (...settings: readonly string[]) =>
-      parse(object(await objectsOf(...settings), "ConfigMap", "pipette-agent")["data"]["agent.yaml"]);
+      parse(object(await objectsOf(...settings), "ConfigMap", "pipette-agent")["data"]?.["agent.yaml"] ?? "");
     expect(await configOf()).not.toHaveProperty("metrics");
     const asked = ["metrics.enabled=true", "metrics.port=9999", 'linux.config.nodes={"registry":{"type":"static"}}'];
     const config = await configOf(...asked);
