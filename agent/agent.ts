@@ -3,6 +3,7 @@ import { openVerified, StoreWatch } from "../ipam/mod.ts";
 import { pause } from "../shared/async/abortable.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
+import type { KubernetesEvents } from "../shared/kubernetes/mod.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
 import { uptimeMs } from "../shared/os/uptime.ts";
@@ -72,6 +73,8 @@ export interface AgentDependencies {
   /** Resolves with a sentence when the data path needs a restart of the process. */
   readonly dataPathLost?: Promise<string> | undefined;
 }
+
+type Events = KubernetesEvents | undefined;
 
 /** `starting`: listens, answers 11. `ready`: serves. `stopping`: finishes what is in flight. */
 type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
@@ -277,8 +280,9 @@ export class Agent {
     });
     this.#resources.use(made);
     this.#dataPath = timed(made, operations, this.#context.meter);
-    const dataPath = await this.#policed(this.#dataPath, config);
-    this.#services = await this.#balanced(made, config);
+    const events = await this.#openEvents(config);
+    const dataPath = await this.#policed(this.#dataPath, config, events);
+    this.#services = await this.#openServices(made, config, events);
     this.#context.complete(config, dataPath);
     // Nothing opens before what is known of policies is in force.
     await this.#policies?.prepare(allocator.list().map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
@@ -299,7 +303,7 @@ export class Agent {
   }
 
   /** Where there are to be policies: the same data path, with its pods closed until theirs are in force. @throws {CniError} 7 */
-  async #policed(dataPath: DataPath, config: AgentConfig): Promise<DataPath> {
+  async #policed(dataPath: DataPath, config: AgentConfig, events: Events): Promise<DataPath> {
     if (config.policies === undefined) return dataPath;
     const { policies: enforcement } = dataPath;
     if (enforcement === undefined)
@@ -308,16 +312,12 @@ export class Agent {
         `Cannot enforce network policies: the data path "${config.dataPath}" does not, wanted no section "policies"`,
       );
     // Loaded where it is needed: it holds the client of an API server.
-    const { controllerAccess, KubernetesEvents, NodePolicies, ownApiServer, policed } = await import(
-      "./policies/mod.ts"
-    );
+    const { controllerAccess, NodePolicies, policed } = await import("./policies/mod.ts");
     const { logger, meter } = this.#context;
-    const node = config.nodes?.name ?? nameOf({});
-    const connect = ownApiServer(process.env);
     this.#policies = new NodePolicies({
-      ...{ node, logger, meter },
+      ...{ node: config.nodes?.name ?? nameOf({}), logger, meter },
       enforcement: timed(enforcement, { enforce: "policies" }, meter),
-      ...(connect === undefined ? {} : { events: new KubernetesEvents({ node, connect, logger }) }),
+      ...(events === undefined ? {} : { events }),
       dataDir: config.dataDir,
       waitMs: config.policies.waitMs,
       log: config.policies.log,
@@ -327,8 +327,24 @@ export class Agent {
     return policed(dataPath, this.#policies, meter);
   }
 
+  /** What tells Kubernetes of pods, policies and services; nothing where there is none. @throws {CniError} 7 */
+  async #openEvents({ policies, services, nodes }: AgentConfig): Promise<Events> {
+    const isOfPod = policies !== undefined && process.env["KUBERNETES_SERVICE_HOST"] !== undefined;
+    const account = services?.from === "cluster" ? services : isOfPod ? {} : undefined;
+    if (account === undefined) return undefined;
+    const { ApiClient, KubernetesEvents, serviceAccountAccess } = await import("../shared/kubernetes/mod.ts");
+    const [env, { logger }] = [process.env, this.#context];
+    const access = serviceAccountAccess(account, env, "services.server");
+    const connect = () => new ApiClient(access, { env });
+    return this.#resources.use(new KubernetesEvents({ node: nodes?.name ?? nameOf({}), connect, logger }));
+  }
+
   /** The services that are to be balanced, if any. @throws {CniError} 7 */
-  async #balanced({ services: proxy }: DataPath, config: AgentConfig): Promise<NodeServices | undefined> {
+  async #openServices(
+    { services: proxy }: DataPath,
+    config: AgentConfig,
+    events: Events,
+  ): Promise<NodeServices | undefined> {
     const { services } = config;
     if (services === undefined) return undefined;
     if (proxy === undefined)
@@ -340,7 +356,7 @@ export class Agent {
     const { openServices } = await import("./services/mod.ts");
     const { logger, meter } = this.#context;
     const measured = timed(proxy, { apply: "services" }, meter);
-    return this.#resources.use(openServices({ ...config, services }, measured, logger, meter));
+    return this.#resources.use(openServices({ ...config, services }, measured, logger, { events, meter }));
   }
 
   #notReady(): string | undefined {

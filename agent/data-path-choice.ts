@@ -35,7 +35,8 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
   return {
     createDataPath: ({ config, cluster, leasedTo }) => {
       const joined = cluster === undefined ? {} : { cluster: bridgeClusterOf(config, cluster) };
-      return createBridgeDataPath({ networks: config.networks, ...joined, leasedTo, logger });
+      const services = config.services === undefined ? {} : { services: config.services };
+      return createBridgeDataPath({ networks: config.networks, ...joined, ...services, leasedTo, logger });
     },
     dataPathName: "bridge",
     livenessProbes: [namespaceProbe(addressesInNamespaces)],

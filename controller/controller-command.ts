@@ -1,5 +1,6 @@
 import { kubeconfigAccess, serviceAccountAccess } from "../shared/kubernetes/mod.ts";
 import { createLogger, logLevels } from "../shared/log.ts";
+import { parseIp } from "../shared/net/ip.ts";
 import { listenRule, parseListen } from "../shared/net/listen-address.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
@@ -21,6 +22,14 @@ export const controllerCommand = defineCommand({
 SIGINT, with its log as JSON lines on stderr. Any number of them may run at once: all come to the same.`,
   options: {
     listen: { value: "ADDRESS:PORT", rule: listenOption, help: `where it serves (default [::]:${defaultPort})` },
+    advertise: {
+      value: "ADDRESS",
+      rule: {
+        wrong: (text: string) => (parseIp(text) === undefined ? "none" : undefined),
+        wanted: "an address of IPv4 or IPv6",
+      },
+      help: "where other controllers reach it: of several with this, one keeps what all nodes report, by a Lease",
+    },
     kubeconfig: {
       value: "FILE",
       of: "file",
@@ -68,10 +77,11 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     };
     const listen = parseListen(options.listen ?? `[::]:${defaultPort}`);
     if (listen === undefined) return exitStatus.wrongArguments;
-    const dataDir = options["data-dir"];
+    const { "data-dir": dataDir, advertise } = options;
     const asked: ControllerOptions = {
       ...{ cluster, env: io.env, listen, certificates, publishedIn },
       ...(dataDir === undefined ? {} : { dataDir }),
+      ...(advertise === undefined ? {} : { advertise }),
     };
     const { openSystem } = await import("../shared/server/open-system.ts");
     const { runDaemon } = await import("../shared/server/daemon.ts");

@@ -1,16 +1,17 @@
 import { type ClientTrust, ClusterAccess } from "../shared/access/mod.ts";
 import { type CertificateSource, FollowedCertificates, GivenCertificates } from "../shared/certificates/mod.ts";
 import { HttpsServer, type ServerTls } from "../shared/https/mod.ts";
-import { ApiClient, type ClusterAccess as ClusterPlace } from "../shared/kubernetes/mod.ts";
+import { ApiClient, type ClusterAccess as ClusterPlace, type TlsMaterial } from "../shared/kubernetes/mod.ts";
 import type { Logger } from "../shared/log.ts";
 import { Registry, readProcess } from "../shared/metrics/mod.ts";
 import type { Cluster } from "../shared/policy/mod.ts";
 import type { Running } from "../shared/server/daemon.ts";
-import { ControlPlaneApi, PolicyReports, type ServedState } from "./api/mod.ts";
+import { ControlPlaneApi, type ServedState } from "./api/mod.ts";
 import { KeptCertificates, type PublishedIn, publish } from "./certificates/mod.ts";
 import { type ControllerMeter, controllerMetrics, measureController } from "./controller-metrics.ts";
 import { FollowedObjects } from "./followed-objects.ts";
 import type { PolicyComputation } from "./policy/mod.ts";
+import { ClusterReports, type Replicas, StatusLease } from "./reports/mod.ts";
 import { earlierComputation, KeptInputs } from "./warm-start.ts";
 import { Watches } from "./watches/mod.ts";
 
@@ -23,6 +24,8 @@ export interface ControllerOptions {
     | { readonly t: "given"; readonly directory: string }
     | { readonly t: "kept"; readonly secret: string; readonly names: readonly string[] };
   readonly publishedIn: PublishedIn;
+  /** An address at which other controllers reach this one; absent: there are none. */
+  readonly advertise?: string;
   /** Where what is known is kept for the next start; absent: nowhere. */
   readonly dataDir?: string;
 }
@@ -36,19 +39,22 @@ export class Controller implements Running {
 
   /** Serves once there is a certificate; policies once they are computed. @throws what the signal was aborted with */
   static async start(options: ControllerOptions, logger: Logger, signal: AbortSignal): Promise<Controller> {
-    const { cluster, env, publishedIn, listen, dataDir } = options;
+    const { cluster, env, publishedIn, listen, dataDir, advertise } = options;
     await using starting = new AsyncDisposableStack();
     const client = starting.use(new ApiClient(cluster, { env }));
     const publishCa = (ca: string): Promise<void> => publish(client, publishedIn, ca);
     const certificates = starting.use(
       await FollowedCertificates.start(sourceOf(options, client), { logger, signal, publish: publishCa }),
     );
+    const { namespace } = publishedIn;
+    const lease = advertise === undefined ? undefined : starting.use(new StatusLease({ client, namespace, logger }));
+    const replicas = lease && replicasOf(options, lease, () => certificates.serving.ca, logger);
     const now: { state?: ServedState | undefined; server?: HttpsServer; kept?: KeptInputs } = {};
     let isComplete = false;
     const registry = new Registry(controllerMetrics);
     registry.read(readProcess);
     registry.read((samples) => measureController(now.state, samples));
-    if (dataDir !== undefined) now.state = await earlierState(dataDir, logger);
+    if (dataDir !== undefined) now.state = await earlierState(dataDir, logger, replicas);
     const tls = (): ServerTls => ({ ...certificates.serving, clientCas: clientCasOf(objects.trust) });
     const replaceTls = (): void => now.server?.replaceTls(tls());
     const objects = starting.use(
@@ -63,10 +69,11 @@ export class Controller implements Running {
     const { computation } = objects;
     const complete = (): void => {
       const stale = now.state;
-      now.state = servedState(computation, objects.cluster, { meter: registry });
+      now.state = servedState(computation, objects.cluster, { replicas, meter: registry });
       isComplete = true;
       // Who followed what was known before starts over, and replaces all of it.
       stale?.watches.end();
+      void stale?.reports[Symbol.asyncDispose]();
       logger.info("the policies are computed", computation.size);
       if (dataDir !== undefined) now.kept = new KeptInputs(dataDir, () => objects.inputs, logger);
     };
@@ -80,10 +87,20 @@ export class Controller implements Running {
     });
     const api = new ControlPlaneApi({ logger, access, state: () => now.state, metrics: () => registry.text() });
     now.server = starting.use(await HttpsServer.listen(listen, tls(), (exchange) => void api.serve(exchange)));
-    starting.defer(() => now.state?.watches.end());
+    starting.defer(async () => {
+      now.state?.watches.end();
+      await now.state?.reports[Symbol.asyncDispose]();
+    });
+    const { port } = now.server;
+    if (lease !== undefined && advertise !== undefined) {
+      lease.onChanged = () => now.state?.reports.holderChanged();
+      // Before that it would keep nothing: all that is known is of another process.
+      const stand = (): void => lease.stand(hostAndPort(advertise, port));
+      void objects.complete.then(stand, () => undefined);
+    }
     certificates.onReplaced = replaceTls;
-    logger.info("ready", { listen: `${listen.host}:${now.server.port}` });
-    return new Controller(now.server.port, starting.move());
+    logger.info("ready", { listen: hostAndPort(listen.host, port) });
+    return new Controller(port, starting.move());
   }
 
   private constructor(port: number, resources: AsyncDisposableStack) {
@@ -98,24 +115,60 @@ export class Controller implements Running {
 
 const clientCasOf = ({ clientCa, proxyCa }: ClientTrust): string[] => [clientCa, proxyCa].filter((pem) => pem !== "");
 
-/** Of a computation that is complete. @param isStale it is of what an earlier process knew */
+const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+interface StateOptions {
+  /** It is of what an earlier process knew. */
+  readonly isStale?: boolean;
+  readonly replicas?: Replicas | undefined;
+  readonly meter?: ControllerMeter | undefined;
+}
+
+/** Of a computation that is complete. */
 export function servedState(
   computation: PolicyComputation,
   cluster: Cluster,
-  { isStale = false, meter }: { readonly isStale?: boolean; readonly meter?: ControllerMeter } = {},
+  { isStale = false, replicas, meter }: StateOptions = {},
 ): ServedState {
-  const reports = new PolicyReports();
+  const reports = new ClusterReports(replicas);
   const took = (ms: number): void => meter?.observe("pipette_controller_sync_duration_seconds", {}, ms / 1000);
   const watches = new Watches(computation, { isStale, took, published: (changes) => reports.follow(changes) });
   watches.publish();
   return { computation, watches, reports, cluster };
 }
 
-async function earlierState(dataDir: string, logger: Logger): Promise<ServedState | undefined> {
+async function earlierState(
+  dataDir: string,
+  logger: Logger,
+  replicas: Replicas | undefined,
+): Promise<ServedState | undefined> {
   const earlier = await earlierComputation(dataDir, logger);
   if (earlier === undefined) return undefined;
   logger.info("serves what was known before, until the policies are computed anew", earlier.computation.size);
-  return servedState(earlier.computation, earlier.cluster, { isStale: true });
+  return servedState(earlier.computation, earlier.cluster, { isStale: true, replicas });
+}
+
+/** Controllers know each other by the certificate that all of them show, and by their account. */
+function replicasOf(
+  { cluster, publishedIn }: ControllerOptions,
+  lease: StatusLease,
+  ca: () => string,
+  logger: Logger,
+): Replicas {
+  const serverName = `pipette-controller.${publishedIn.namespace}.svc`;
+  const tls = async (): Promise<TlsMaterial> => {
+    const { cert, key } = await cluster.tls();
+    const own = { ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
+    return { ca: ca(), serverName, ...own };
+  };
+  const { credentials } = cluster;
+  return {
+    logger,
+    get holder() {
+      return lease.holder;
+    },
+    connect: (address) => new ApiClient({ server: `https://${address}`, tls, credentials }),
+  };
 }
 
 function sourceOf({ certificates, publishedIn }: ControllerOptions, client: ApiClient): CertificateSource {

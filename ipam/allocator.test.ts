@@ -291,6 +291,15 @@ describe("giving back", () => {
     expect(allocator.release({ ...owner("a"), network: "other" }, "cooling")).toEqual([]);
   });
 
+  test("what an owner holds leaves out what cools", () => {
+    const { allocator } = setUp();
+    const { leases } = allocator.allocate(owner("a"), dual);
+    expect(allocator.uncooled(owner("a"))).toEqual(leases);
+    allocator.release(owner("a"), "cooling");
+    expect(allocator.list()).toHaveLength(2);
+    expect(allocator.uncooled(owner("a"))).toEqual([]);
+  });
+
   test("settle ends releasing, from when the cooling counts; once, and by generation", () => {
     const { allocator, clock } = setUp();
     allocator.allocate(owner("a"), five);

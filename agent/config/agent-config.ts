@@ -95,7 +95,11 @@ const networkSchema = object({
     "in bytes, of the bridge and of pods whose configuration names none",
     "`1500`",
   ),
-  hairpin: defaulted(boolean, false, "whether a pod reaches itself by way of a service address; of bridges only"),
+  hairpin: defaulted(
+    boolean,
+    false,
+    "whether a pod reaches itself by way of a service address; of bridges only, and with the section `services` always",
+  ),
   masquerade: defaulted(
     boolean,
     true,

@@ -51,12 +51,6 @@ export function controllerAccess(
   };
 }
 
-/** The API server of a pod's own cluster; `undefined` for a process that is in none. */
-export function ownApiServer(env: Readonly<Record<string, string | undefined>>): (() => ApiClient) | undefined {
-  if (env["KUBERNETES_SERVICE_HOST"] === undefined) return undefined;
-  return () => new ApiClient(serviceAccountAccess({}, env, "policies.controller"), { env });
-}
-
 /**
  * The controller for somebody who is no node: found by the API server, and asked with what he has for that.
  * @returns a client, for its caller to close

@@ -2,7 +2,6 @@
  * Network policies on a node: what the controller says of them, the rules that follow for the node's own pods, and what
  * the data path is to enforce.
  */
-export { controllerAccess, controllerAsked, ownApiServer } from "./controller-access.ts";
-export { KubernetesEvents } from "./kubernetes-events.ts";
+export { controllerAccess, controllerAsked } from "./controller-access.ts";
 export { NodePolicies } from "./node-policies.ts";
 export { policed } from "./policed-data-path.ts";

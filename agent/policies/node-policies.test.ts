@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ApiClient } from "../../shared/kubernetes/mod.ts";
+import { ApiClient, type KubernetesEvents } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
 import { PolicyControllerDouble } from "../../test/fakes/policy-controller.ts";
@@ -11,7 +11,6 @@ import { eventually } from "../../test/support/eventually.ts";
 import { ipv4, Protocol, udp } from "../../test/support/frames/frame.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import type { LoggedVerdicts } from "../datapath/policies.ts";
-import type { Happening } from "./kubernetes-events.ts";
 import { NodePolicies } from "./node-policies.ts";
 
 const owner = (sandboxId: string) => ({ network: "pods", sandboxId, ifname: "eth0" });
@@ -28,7 +27,7 @@ let directory: ReturnType<typeof scratchDir>;
 let controller: PolicyControllerDouble;
 let enforcement: PolicyEnforcementInMemory;
 let lines: string[];
-let happened: Happening[];
+let happened: Parameters<KubernetesEvents["tell"]>[0][];
 const running: NodePolicies[] = [];
 
 beforeEach(async () => {
@@ -61,7 +60,7 @@ async function start({
   const { url } = controller;
   const policies = new NodePolicies({
     ...{ node: "n1", dataDir: directory.path, waitMs, enforcement, log },
-    events: { tell: (each) => happened.push(each), [Symbol.asyncDispose]: () => Promise.resolve() },
+    events: { tell: (each) => happened.push(each) },
     connect: () =>
       Promise.resolve(
         new ApiClient({

@@ -3,7 +3,7 @@ import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
 import { withTimeout } from "../../shared/async/with-timeout.ts";
 import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner } from "../../shared/cni/types.ts";
-import type { ApiClient } from "../../shared/kubernetes/mod.ts";
+import type { ApiClient, KubernetesEvents } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { Problem } from "../datapath/datapath.ts";
@@ -12,7 +12,6 @@ import type { AgentMeter, AgentSamples } from "../metrics/meter.ts";
 import { ControllerReports, type PolicyStatus } from "./controller-reports.ts";
 import { ControllerWatch, type WatchTimes } from "./controller-watch.ts";
 import type { KnownPolicy } from "./known-policy.ts";
-import type { KubernetesEvents } from "./kubernetes-events.ts";
 import { podKey } from "./members.ts";
 import { PolicyMeasures } from "./policy-measures.ts";
 import { type PodOf, RuleStore } from "./rule-store.ts";
@@ -27,7 +26,7 @@ export interface NodePoliciesOptions {
   readonly waitMs: number;
   readonly enforcement: PolicyEnforcement;
   /** Absent: nothing is told. */
-  readonly events?: Pick<KubernetesEvents, "tell"> & AsyncDisposable;
+  readonly events?: Pick<KubernetesEvents, "tell">;
   /** Which verdicts are logged; absent: none. */
   readonly log?: LoggedVerdicts;
   /** Where the controller is now. */
@@ -294,7 +293,6 @@ export class NodePolicies implements AsyncDisposable {
     await this.#loop?.[Symbol.asyncDispose]();
     await this.#file[Symbol.asyncDispose]();
     this.#log?.[Symbol.dispose]();
-    await this.#options.events?.[Symbol.asyncDispose]();
   }
 
   #logged(): VerdictLog | undefined {

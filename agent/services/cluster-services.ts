@@ -12,10 +12,10 @@ import {
 } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ServicePort } from "../datapath/services.ts";
-import type { HealthCheck, ThisNode } from "./decide.ts";
+import type { HealthCheck, ServiceProblem, ThisNode } from "./decide.ts";
 import { type EndpointSlice, endpointSlices, proxiedSlices } from "./endpoint-slice.ts";
 import { proxiedServices, type Service, services } from "./service-object.ts";
-import type { ServiceChanges, ServiceSource } from "./service-source.ts";
+import type { ServiceChanges, ServiceReference, ServiceSource } from "./service-source.ts";
 import { ServiceStore } from "./service-store.ts";
 
 export interface ClusterServicesOptions {
@@ -89,8 +89,12 @@ export class ClusterServices implements ServiceSource {
     return { ...this.#changes };
   }
 
-  get problems(): readonly string[] {
+  get problems(): ReadonlyMap<string, readonly ServiceProblem[]> {
     return this.#store.problems;
+  }
+
+  referenceOf(service: string): ServiceReference | undefined {
+    return this.#store.referenceOf(service);
   }
 
   get fault(): string | undefined {

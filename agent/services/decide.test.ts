@@ -229,7 +229,8 @@ describe("a service", () => {
         cluster: "2",
       },
     ]);
-    expect(problems).toEqual([2, 3].map((i) => `"spec.externalIPs[${i}]" is not understood, and left out`));
+    const messages = [2, 3].map((i) => `"spec.externalIPs[${i}]" is not understood, and left out`);
+    expect(problems).toEqual(messages.map((message) => ({ reason: "NotUnderstood", message })));
   });
 
   test("of IPv6 alone has no suffix, and keeps to its family", () => {
@@ -305,17 +306,30 @@ describe("a service", () => {
       { name: "b", port: 0 },
       { name: "c", port: 1, protocol: "X" },
       7,
+      { name: "again", port: 80 },
+      { name: "d", port: 82, nodePort: 30_080 },
+      { name: "e", port: 83, nodePort: 30_080 },
     ];
     const { ports: found, problems } = decided(serviceObject({ ports }));
-    expect(found.map(({ key }) => key)).toEqual(["x/web:a"]);
-    expect(problems.map((problem) => problem.slice(0, 15))).toEqual([1, 2, 3, 4].map((i) => `"spec.ports[${i}]"`));
+    expect(found.map(({ key }) => key)).toEqual(["x/web:a", "x/web:d"]);
+    expect(problems.map(({ message }) => message.slice(0, 15))).toEqual(
+      [1, 2, 3, 4, 5, 7].map((i) => `"spec.ports[${i}]"`),
+    );
+  });
+
+  test("has an address once that it says twice: as the cluster IP, else as the load balancer's", () => {
+    const spec = { externalIPs: ["10.96.0.1", "203.0.113.9", "203.0.113.1"] };
+    const ingress = [{ ip: "203.0.113.9" }, { ip: "10.96.0.1" }];
+    const { externalIps, ingressIps } = only(decided(serviceObject(spec, ingress)));
+    expect([externalIps.map(formatIp), ingressIps.map(formatIp)]).toEqual([["203.0.113.1"], ["203.0.113.9"]]);
   });
 
   test("with more than a node can take is none, and says so", () => {
     const ports = Array.from({ length: 1_000 }, (_, i) => ({ name: `p${i}`, port: i + 1 }));
     const endpoints = Array.from({ length: 200 }, (_, i) => endpointObject(`10.0.0.${i + 1}`));
     const { ports: found, problems } = decided(serviceObject({ ports }), [sliceObject(endpoints)]);
-    expect([found, problems]).toEqual([[], ["it has 200000 endpoints and ports, wanted 100000 at the most"]]);
+    const message = "it has 200000 endpoints and ports, wanted 100000 at the most";
+    expect([found, problems]).toEqual([[], [{ reason: "NotUnderstood", message }]]);
   });
 });
 

@@ -1,4 +1,4 @@
-import type { Family } from "../../shared/net/ip.ts";
+import { type Family, type Ip, sameIp } from "../../shared/net/ip.ts";
 import type { Endpoint, ServicePort } from "../datapath/services.ts";
 import type { EndpointSlice, SliceEndpoint } from "./endpoint-slice.ts";
 import type { Service, ServicePortSpec } from "./service-object.ts";
@@ -18,9 +18,18 @@ const maxServers = 100_000;
 export interface Decided {
   readonly ports: readonly ServicePort[];
   /** Why there are none, or not all. */
-  readonly problems: readonly string[];
+  readonly problems: readonly ServiceProblem[];
   /** Where load balancers ask whether this node has endpoints of it. */
   readonly healthCheck?: HealthCheck;
+}
+
+/** What of a service is not as it says. */
+export interface ServiceProblem {
+  /** Of the port that is concerned; absent: of no single one. */
+  readonly key?: string;
+  /** As Kubernetes is told. */
+  readonly reason: "NotUnderstood" | "AddressConflict" | "PortConflict";
+  readonly message: string;
 }
 
 export interface HealthCheck {
@@ -36,8 +45,10 @@ export interface HealthCheck {
  */
 export function decide(service: Service, slices: readonly EndpointSlice[], node: ThisNode): Decided {
   const servers = service.ports.length * slices.reduce((sum, { endpoints }) => sum + endpoints.length, 0);
-  if (servers > maxServers)
-    return { ports: [], problems: [`it has ${servers} endpoints and ports, wanted ${maxServers} at the most`] };
+  if (servers > maxServers) {
+    const message = `it has ${servers} endpoints and ports, wanted ${maxServers} at the most`;
+    return { ports: [], problems: [{ reason: "NotUnderstood", message }] };
+  }
   const hasBoth = service.clusterIps.length > 1;
   const ports = service.clusterIps.flatMap((clusterIp) => {
     const { family } = clusterIp;
@@ -56,7 +67,7 @@ export function decide(service: Service, slices: readonly EndpointSlice[], node:
   const { healthCheckNodePort: healthPort, problems } = service;
   return {
     ports,
-    problems: problems.map((at) => `"${at}" is not understood, and left out`),
+    problems: problems.map((at) => ({ reason: "NotUnderstood", message: `"${at}" is not understood, and left out` })),
     ...(healthPort === undefined ? {} : { healthCheck: { port: healthPort, localEndpoints: readyHere(slices) } }),
   };
 }
@@ -76,10 +87,11 @@ function keyOf({ namespace, name }: Service, port: ServicePortSpec, isSecond: bo
 
 /** What all ports of a service have in one family. */
 function commonOf(service: Service, family: Family) {
-  const { externalIps, ingressIps, sourceRanges, affinitySeconds, healthCheckNodePort } = service;
+  const { clusterIps, externalIps, ingressIps, sourceRanges, affinitySeconds, healthCheckNodePort } = service;
   return {
-    externalIps: externalIps.filter((ip) => ip.family === family),
-    ingressIps: ingressIps.filter((ip) => ip.family === family),
+    // Each address once, where most is asked of whoever comes: the load balancer's have ranges.
+    externalIps: externalIps.filter((ip) => ip.family === family && !has(clusterIps, ip) && !has(ingressIps, ip)),
+    ingressIps: ingressIps.filter((ip) => ip.family === family && !has(clusterIps, ip)),
     // Ranges of the other family alone let nobody of this one in.
     ...(sourceRanges === undefined ? {} : { sourceRanges: sourceRanges.filter(({ ip }) => ip.family === family) }),
     ...(affinitySeconds === undefined ? {} : { affinitySeconds }),
@@ -88,6 +100,8 @@ function commonOf(service: Service, family: Family) {
     preservesDestination: service.preservesDestination,
   };
 }
+
+const has = (ips: readonly Ip[], ip: Ip): boolean => ips.some((other) => sameIp(other, ip));
 
 interface Server extends SliceEndpoint {
   readonly port: number;

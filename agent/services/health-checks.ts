@@ -1,11 +1,13 @@
-import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { HealthCheck } from "./decide.ts";
 
 export interface HealthChecksOptions {
+  /** This one, for messages. */
+  readonly node: string;
   /** Whether what there is to be is in force. */
   isHealthy(): boolean;
-  readonly logger: Logger;
+  /** The port is not had; called once for the same reason. @param service `namespace/name` */
+  lacks(service: string, message: string): void;
   /** Before a port that somebody else has is tried again; absent: 10 s. */
   readonly retryMs?: number;
 }
@@ -35,9 +37,9 @@ export class HealthChecks implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** In sentences. */
-  get problems(): readonly string[] {
-    return [...this.#lacking.values()];
+  /** By `namespace/name`: why nobody is answered. */
+  get problems(): ReadonlyMap<string, string> {
+    return this.#lacking;
   }
 
   /** Serves exactly these. Ports that cannot be had are tried again. */
@@ -81,9 +83,10 @@ export class HealthChecks implements AsyncDisposable {
       this.#lacking.delete(name);
     } catch (caught) {
       const is = caught instanceof Error && "code" in caught ? String(caught.code) : reasonOf(caught);
-      const problem = `Health of service "${name}" is not told: port ${check.port} of the node cannot be had (${is})`;
-      if (this.#lacking.get(name) !== problem) this.#options.logger.warn(problem);
+      const problem = `its health is not told: port ${check.port} of node "${this.#options.node}" cannot be had (${is})`;
+      if (this.#lacking.get(name) === problem) return;
       this.#lacking.set(name, problem);
+      this.#options.lacks(name, problem);
     }
   }
 

@@ -1,21 +1,31 @@
 import { expect, test } from "vitest";
 import { LiveValue } from "../../shared/async/live-value.ts";
+import type { KubernetesEvents } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { parseIp } from "../../shared/net/ip.ts";
 import { ServiceProxyInMemory } from "../../test/fakes/service-proxy.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import type { ServicePort } from "../datapath/services.ts";
+import type { HealthCheck, ServiceProblem } from "./decide.ts";
 import { NodeServices } from "./node-services.ts";
 import type { ServiceSource } from "./service-source.ts";
 
 type State = ReadonlyMap<string, ServicePort>;
+type Happening = Parameters<KubernetesEvents["tell"]>[0];
 
 class Source extends LiveValue<State> implements ServiceSource {
   fault: string | undefined;
+  problems: ReadonlyMap<string, readonly ServiceProblem[]> = new Map();
+  healthChecks: ReadonlyMap<string, HealthCheck> = new Map();
   isDisposed = false;
 
   tell(...keys: readonly string[]): void {
     this.set(new Map(keys.map((key) => [key, portOf(key)])));
+  }
+
+  referenceOf(service: string) {
+    const [namespace = "", name = ""] = service.split("/");
+    return name === "gone" ? undefined : { namespace, name, uid: `uid-${name}`, more: "" };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -32,12 +42,17 @@ const portOf = (key: string): ServicePort => ({
 function set(retryMs = 10) {
   const [source, proxy, lines] = [new Source(), new ServiceProxyInMemory(), [] as string[]];
   const logger = createLogger("warn", (line) => void lines.push(line));
+  const told: Happening[] = [];
   const times = { sourceMs: 200, applyMs: 200, retry: { firstMs: retryMs, longestMs: retryMs } };
   return {
     source,
     proxy,
     lines,
-    services: new NodeServices({ source, proxy, answersHealthChecks: false, logger, times }),
+    told,
+    services: new NodeServices({
+      ...{ node: "n1", source, proxy, answersHealthChecks: true, logger, times },
+      events: { tell: (happening) => void told.push(happening) },
+    }),
   };
 }
 
@@ -119,6 +134,40 @@ test("what is refused is tried again until it is taken", async () => {
   await services.begin();
   proxy.cannot.clear();
   await eventually(() => services.refusalOf("a") === undefined, "the refused one");
+});
+
+test("what is not as a service says stands with its port, in status, and once as an Event of the service", async () => {
+  const { source, proxy, services, told } = set();
+  await using _ = services;
+  const held = Bun.listen({ hostname: "::", port: 0, socket: { data: () => undefined } });
+  const message = "203.0.113.9 port 80/tcp is left to another";
+  source.problems = new Map([["x/web", [{ key: "x/web:http", reason: "AddressConflict", message }]]]);
+  source.healthChecks = new Map([["x/lb", { port: held.port, localEndpoints: 1 }]]);
+  proxy.cannot.add("x/web:http");
+  proxy.cannot.add("x/gone");
+  source.tell("x/web:http", "x/web:dns", "x/lb:http", "x/gone");
+  await services.begin();
+  source.tell("x/web:http", "x/lb:http", "x/more", "x/gone");
+  await eventually(() => proxy.inForce.has("x/more"), "another state");
+  const health = `its health is not told: port ${held.port} of node "n1" cannot be had (EADDRINUSE)`;
+  expect(told).toEqual(
+    [
+      { of: "web", reason: "AddressConflict", message },
+      { of: "web", reason: "NotInForce", message: "x/web:http: a test says so" },
+      { of: "lb", reason: "FailedToStartServiceHealthcheck", message: health },
+    ].map(({ of: name, ...rest }) => ({ kind: "Service", of: { namespace: "x", name, uid: `uid-${name}` }, ...rest })),
+  );
+  expect(["x/web:http", "x/web:dns"].map((key) => services.refusalOf(key))).toEqual([
+    `a test says so; ${message}`,
+    undefined,
+  ]);
+  expect(await services.degraded()).toEqual([
+    'Service "x/web:http" is not in force as it is to be: a test says so',
+    'Service "x/gone" is not in force as it is to be: a test says so',
+    `Service "x/web": ${message}`,
+    `Service "x/lb": ${health}`,
+  ]);
+  held.stop(true);
 });
 
 test("a data path that is away is asked again, and its fault is told", async () => {

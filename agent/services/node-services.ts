@@ -1,11 +1,12 @@
 import type { BackoffTimes } from "../../shared/async/backoff.ts";
 import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
 import { withTimeout } from "../../shared/async/with-timeout.ts";
+import type { KubernetesEvents } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { RefusedService, ServicePort, ServiceProxy } from "../datapath/services.ts";
 import type { AgentMeter, AgentSamples } from "../metrics/meter.ts";
-import type { HealthCheck } from "./decide.ts";
+import type { ServiceProblem } from "./decide.ts";
 import { HealthChecks } from "./health-checks.ts";
 import { ServiceMeasures } from "./service-measures.ts";
 import type { ServiceSource } from "./service-source.ts";
@@ -13,8 +14,12 @@ import type { ServiceSource } from "./service-source.ts";
 export interface NodeServicesOptions {
   readonly source: ServiceSource;
   readonly proxy: ServiceProxy;
+  /** This one, as Kubernetes calls it. */
+  readonly node: string;
   /** Whether load balancers' questions at ports of the node are answered. */
   readonly answersHealthChecks: boolean;
+  /** Absent: Kubernetes is told nothing. */
+  readonly events?: Pick<KubernetesEvents, "tell">;
   readonly logger: Logger;
   readonly meter?: AgentMeter | undefined;
   /** Absent: the usual ones. */
@@ -30,7 +35,7 @@ export interface ServiceTimes {
 }
 
 const usualTimes: ServiceTimes = { sourceMs: 2_000, applyMs: 30_000, retry: { firstMs: 1_000, longestMs: 60_000 } };
-const none: ReadonlyMap<string, HealthCheck> = new Map();
+const noProblems: ReadonlyMap<string, readonly ServiceProblem[]> = new Map();
 /** Sentences of one kind that people are told. */
 const maxSentences = 20;
 
@@ -54,14 +59,24 @@ export class NodeServices implements AsyncDisposable {
   #away: string | undefined;
   #refused: ReadonlyMap<string, RefusedService> = new Map();
   readonly #measures: ServiceMeasures;
+  /** Of the source, as far as they were told. */
+  #problems: ReadonlyMap<string, readonly ServiceProblem[]> = noProblems;
 
   constructor(options: NodeServicesOptions) {
     this.#options = options;
     this.#times = options.times ?? usualTimes;
     this.#measures = new ServiceMeasures(options.source, options.meter);
-    const { answersHealthChecks, logger } = options;
+    const { answersHealthChecks, node, logger } = options;
     if (answersHealthChecks)
-      this.#healthChecks = new HealthChecks({ isHealthy: () => this.#away === undefined, logger });
+      this.#healthChecks = new HealthChecks({
+        node,
+        isHealthy: () => this.#away === undefined,
+        // The reason that kube-proxy has for it.
+        lacks: (service, error) => {
+          logger.warn("load balancers cannot ask for the health of a service", { service, error });
+          this.#tell(service, "FailedToStartServiceHealthcheck", error);
+        },
+      });
     this.#loop = new ReconcileLoop({
       what: "the set of services in force",
       reconcile: () => this.#apply(),
@@ -90,7 +105,9 @@ export class NodeServices implements AsyncDisposable {
 
   /** Why a service port is not, or not wholly, in force. */
   refusalOf(key: string): string | undefined {
-    return this.#refused.get(key)?.reason;
+    const own = (this.#problems.get(serviceOf(key)) ?? []).filter((problem) => problem.key === key);
+    const all = [this.#refused.get(key)?.reason ?? [], own.map(({ message }) => message)].flat();
+    return all.length === 0 ? undefined : all.join("; ");
   }
 
   /** One sentence for people. */
@@ -111,15 +128,15 @@ export class NodeServices implements AsyncDisposable {
   /** What people are to know, in sentences. It compares all with what is in force. */
   async degraded(): Promise<readonly string[]> {
     const { fault } = this.#options.source;
-    const { problems = [] } = this.#options.source;
+    const { problems = noProblems } = this.#options.source;
     return [
       ...(fault === undefined ? [] : [`The services are not followed, and those in force stay: ${fault}`]),
       ...some(
         [...this.#refused.values()],
         ({ key, reason }) => `Service "${key}" is not in force as it is to be: ${reason}`,
       ),
-      ...some(problems, (problem) => problem),
-      ...some(this.#healthChecks?.problems ?? [], (problem) => problem),
+      ...some(sentencesOf(problems), (sentence) => sentence),
+      ...some([...(this.#healthChecks?.problems ?? [])], ([service, message]) => `Service "${service}": ${message}`),
       ...(this.#applied === undefined ? [] : await this.#compared()),
     ];
   }
@@ -152,8 +169,30 @@ export class NodeServices implements AsyncDisposable {
     if (this.#options.source.current === undefined || this.#ended.signal.aborted) return;
     this.#measures.queued();
     this.#heard.resolve();
+    this.#tellProblems();
     this.#working?.abort();
     this.#loop.trigger();
+  }
+
+  /** What the source says anew of single services. */
+  #tellProblems(): void {
+    const { problems = noProblems } = this.#options.source;
+    if (problems === this.#problems) return;
+    const before = this.#problems;
+    this.#problems = problems;
+    const fresh = [...problems].filter(([service, of]) => of !== before.get(service));
+    for (const error of some(sentencesOf(fresh), (sentence) => sentence))
+      this.#options.logger.warn("a service is not in force as it says", { error });
+    for (const [service, of] of fresh) for (const { reason, message } of of) this.#tell(service, reason, message);
+  }
+
+  /** @param service `namespace/name` */
+  #tell(service: string, reason: string, message: string): void {
+    const { source, events } = this.#options;
+    const of = source.referenceOf?.(service);
+    if (of === undefined) return;
+    const { namespace, name, uid } = of;
+    events?.tell({ kind: "Service", of: { namespace, name, uid }, reason, message });
   }
 
   /** Answers what was refused, so that it is tried again. @throws {CniError} where nothing can be changed now */
@@ -173,18 +212,27 @@ export class NodeServices implements AsyncDisposable {
     } finally {
       this.#working = undefined;
     }
+    const before = this.#refused;
     this.#refused = new Map(refused.map((each) => [each.key, each]));
+    for (const { key, reason } of refused)
+      if (before.get(key)?.reason !== reason) this.#tell(serviceOf(key), "NotInForce", `${key}: ${reason}`);
     // A newer state is next.
     if (working.signal.aborted) return undefined;
     this.#applied = wanted;
     this.#measures.applied();
     // Only what is in force may be asked for.
-    this.#healthChecks?.serve(source.healthChecks ?? none);
+    this.#healthChecks?.serve(source.healthChecks ?? new Map());
     const [first] = refused;
     if (first === undefined) return undefined;
     return `${refused.length} service ports are refused, the first of them "${first.key}": ${first.reason}`;
   }
 }
+
+/** `namespace/name` of a port of it. */
+const serviceOf = (key: string): string => key.split(/[/:]/, 2).join("/");
+
+const sentencesOf = (problems: Iterable<readonly [service: string, of: readonly ServiceProblem[]]>): string[] =>
+  [...problems].flatMap(([service, of]) => of.map(({ message }) => `Service "${service}": ${message}`));
 
 /** As many sentences as somebody reads. */
 function some<T>(of: readonly T[], sentence: (one: T) => string): string[] {

@@ -5,10 +5,11 @@ import { nameOf } from "../config/nodes-config.ts";
 import type { ServiceProxy } from "../datapath/services.ts";
 import type { AgentMeter } from "../metrics/meter.ts";
 import { ClusterServices } from "./cluster-services.ts";
-import { NodeServices } from "./node-services.ts";
+import { NodeServices, type NodeServicesOptions } from "./node-services.ts";
 import { followServiceFile } from "./service-file.ts";
 import type { ServiceSource } from "./service-source.ts";
 
+type Events = NonNullable<NodeServicesOptions["events"]>;
 type WithServices = AgentConfig & { readonly services: ServicesConfig };
 
 /**
@@ -19,17 +20,22 @@ export function openServices(
   config: WithServices,
   proxy: ServiceProxy,
   logger: Logger,
-  meter?: AgentMeter,
+  { events, meter }: { readonly events?: Events | undefined; readonly meter?: AgentMeter | undefined } = {},
 ): NodeServices {
-  // Where kube-proxy has what comes from outside, it answers for it, too.
-  const answersHealthChecks = config.services.proxyAll;
-  return new NodeServices({ source: openSource(config, logger), proxy, answersHealthChecks, logger, meter });
+  const { services, nodes } = config;
+  const node = nodes?.name ?? nameOf({});
+  return new NodeServices({
+    ...{ node, proxy, logger, meter, source: openSource(config, node, logger) },
+    // Where kube-proxy has what comes from outside, it answers for it, too.
+    answersHealthChecks: services.proxyAll,
+    ...(events === undefined ? {} : { events }),
+  });
 }
 
-function openSource({ services, networks, nodes }: WithServices, logger: Logger): ServiceSource {
+function openSource({ services, networks }: WithServices, node: string, logger: Logger): ServiceSource {
   const { file } = services;
   if (file !== undefined)
     return followServiceFile({ path: file, podSubnets: networks.flatMap(({ subnets }) => subnets), logger });
   const client = new ApiClient(serviceAccountAccess(services, process.env, "services.server"), { env: process.env });
-  return new ClusterServices({ client, node: nodes?.name ?? nameOf({}), logger });
+  return new ClusterServices({ client, node, logger });
 }

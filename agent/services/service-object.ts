@@ -15,6 +15,7 @@ import type { ServicePort } from "../datapath/services.ts";
 export interface Service {
   readonly namespace: string;
   readonly name: string;
+  readonly uid: string;
   /** RFC 3339 in UTC with whole seconds, which sorts as text. */
   readonly created: string;
   /** One per family at most. */
@@ -113,6 +114,7 @@ export function readService(object: ApiObject): Service | undefined {
   return {
     namespace,
     name,
+    uid: textIn(metadata, "uid") ?? "",
     created: textIn(metadata, "creationTimestamp") ?? "",
     clusterIps,
     ports: portsOf(spec, problems),
@@ -168,10 +170,16 @@ function addresses(written: readonly unknown[], at: string, problems: string[]):
 function portsOf(spec: ApiObject, problems: string[]): ServicePortSpec[] {
   const written = mapsIn(spec, "ports");
   const found = new Map<string, ServicePortSpec>();
+  const places = new Set<string>();
   for (const [i, entry] of written.slice(0, maxPorts).entries()) {
     const [name, protocol, { port, nodePort }] = [textIn(entry, "name") ?? "", protocolOf(entry), entry];
-    if (protocol === undefined || !isPort(port) || found.has(name)) problems.push(`spec.ports[${i}]`);
-    else found.set(name, { name, protocol, port, ...(isPort(nodePort) ? { nodePort } : {}) });
+    const own = [`${protocol} ${port}`, ...(isPort(nodePort) ? [`node ${protocol} ${nodePort}`] : [])];
+    if (protocol === undefined || !isPort(port) || found.has(name) || own.some((place) => places.has(place))) {
+      problems.push(`spec.ports[${i}]`);
+      continue;
+    }
+    found.set(name, { name, protocol, port, ...(isPort(nodePort) ? { nodePort } : {}) });
+    for (const place of own) places.add(place);
   }
   if (written.length > maxPorts) problems.push(`spec.ports[${maxPorts}]`);
   return [...found.values()];

@@ -1,5 +1,9 @@
 import type { ServicePort } from "../datapath/services.ts";
-import type { HealthCheck } from "./decide.ts";
+import type { HealthCheck, ServiceProblem } from "./decide.ts";
+import type { Service } from "./service-object.ts";
+
+/** A Service of Kubernetes, as an Event names it. */
+export type ServiceReference = Pick<Service, "namespace" | "name" | "uid">;
 
 /** How many were heard so far. */
 export interface ServiceChanges {
@@ -22,6 +26,8 @@ export interface ServiceSource extends AsyncDisposable {
   readonly healthChecks?: ReadonlyMap<string, HealthCheck>;
   /** Absent: it is not known what has changed. */
   readonly changes?: ServiceChanges;
-  /** What of it is not understood, in sentences; absent: such a source is refused as a whole. */
-  readonly problems?: readonly string[];
+  /** By `namespace/name`, a map that is never changed: services that are not as they say. Absent: none is taken then. */
+  readonly problems?: ReadonlyMap<string, readonly ServiceProblem[]>;
+  /** Whom Kubernetes is told about, by `namespace/name`. Absent: the services are none of Kubernetes'. */
+  referenceOf?(service: string): ServiceReference | undefined;
 }

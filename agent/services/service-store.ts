@@ -1,7 +1,9 @@
 import type { ServicePort } from "../datapath/services.ts";
-import { type Decided, decide, type HealthCheck, type ThisNode } from "./decide.ts";
+import { Claims } from "./claims.ts";
+import { type Decided, decide, type HealthCheck, type ServiceProblem, type ThisNode } from "./decide.ts";
 import type { EndpointSlice } from "./endpoint-slice.ts";
 import type { Service } from "./service-object.ts";
+import type { ServiceReference } from "./service-source.ts";
 
 const nothing: Decided = { ports: [], problems: [] };
 
@@ -14,10 +16,14 @@ export class ServiceStore {
   readonly #services = new Map<string, Service>();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   readonly #decided = new Map<string, Decided>();
+  /** The same of those of which others have something. */
+  readonly #reduced = new Map<string, Decided>();
+  readonly #claims = new Claims();
   readonly #changed = new Set<string>();
   #node: ThisNode = {};
   #wanted: ReadonlyMap<string, ServicePort> = new Map();
   #healthChecks: ReadonlyMap<string, HealthCheck> = new Map();
+  #problems: ReadonlyMap<string, readonly ServiceProblem[]> = new Map();
 
   putService(service: Service): void {
     const key = nameOf(service);
@@ -63,45 +69,76 @@ export class ServiceStore {
     return this.#healthChecks;
   }
 
-  /** What of the services is not understood, in sentences. */
-  get problems(): readonly string[] {
+  /** By `namespace/name`: services that are not as they say. */
+  get problems(): ReadonlyMap<string, readonly ServiceProblem[]> {
     this.#decide();
-    return Array.from(this.#decided, ([key, { problems }]) =>
-      problems.map((problem) => `Service "${key}": ${problem}`),
-    ).flat();
+    return this.#problems;
+  }
+
+  referenceOf(key: string): ServiceReference | undefined {
+    return this.#services.get(key);
   }
 
   #decide(): void {
     if (this.#changed.size === 0) return;
-    const changes: (readonly [before: Decided, after: Decided, key: string])[] = [];
+    const before = new Map<string, Decided>();
     for (const key of this.#changed) {
-      const before = this.#decided.get(key) ?? nothing;
+      before.set(key, this.#leftOf(key));
       const service = this.#services.get(key);
       const slices = [...(this.#slices.get(key)?.values() ?? [])];
-      const after = service === undefined ? nothing : keeping(before, decide(service, slices, this.#node));
-      if (after === nothing) this.#decided.delete(key);
-      else this.#decided.set(key, after);
-      if (after !== before) changes.push([before, after, key]);
+      const old = this.#decided.get(key) ?? nothing;
+      const now = service === undefined ? nothing : keeping(old, decide(service, slices, this.#node));
+      if (now === nothing) this.#decided.delete(key);
+      else this.#decided.set(key, now);
+      for (const other of this.#claims.set(key, service?.created ?? "", now))
+        if (!before.has(other)) before.set(other, this.#leftOf(other));
     }
     this.#changed.clear();
-    this.#publish(changes);
+    this.#publish(Array.from(before, ([key, old]) => [old, this.#settle(key, old), key]));
+  }
+
+  /** What was decided of a service, less what others have. */
+  #leftOf(key: string): Decided {
+    return this.#reduced.get(key) ?? this.#decided.get(key) ?? nothing;
+  }
+
+  #settle(key: string, old: Decided): Decided {
+    const decided = this.#decided.get(key) ?? nothing;
+    const left = this.#claims.leftOf(key, decided);
+    if (left === decided) this.#reduced.delete(key);
+    else this.#reduced.set(key, keeping(old, left));
+    return this.#leftOf(key);
   }
 
   /** Makes new maps where something of them is another: whoever has an old one goes on with it. */
-  #publish(changes: readonly (readonly [Decided, Decided, string])[]): void {
+  #publish(changes: readonly (readonly [before: Decided, after: Decided, key: string])[]): void {
     if (changes.some(([before, after]) => before.ports !== after.ports)) {
       const wanted = new Map(this.#wanted);
       for (const [before] of changes) for (const { key } of before.ports) wanted.delete(key);
       for (const [, after] of changes) for (const port of after.ports) wanted.set(port.key, port);
       this.#wanted = wanted;
     }
-    if (changes.every(([before, after]) => before.healthCheck === after.healthCheck)) return;
-    const checks = new Map(this.#healthChecks);
-    for (const [, { healthCheck }, key] of changes)
-      if (healthCheck === undefined) checks.delete(key);
-      else checks.set(key, healthCheck);
-    this.#healthChecks = checks;
+    this.#healthChecks = withChanges(this.#healthChecks, changes, ({ healthCheck }) => healthCheck);
+    this.#problems = withChanges(this.#problems, changes, ({ problems }) =>
+      problems.length === 0 ? undefined : problems,
+    );
   }
+}
+
+/** The same map where nothing of it is another. */
+function withChanges<T>(
+  map: ReadonlyMap<string, T>,
+  changes: readonly (readonly [before: Decided, after: Decided, key: string])[],
+  of: (decided: Decided) => T | undefined,
+): ReadonlyMap<string, T> {
+  if (changes.every(([, after, key]) => map.get(key) === of(after))) return map;
+  const changed = new Map(map);
+  for (const [, after, key] of changes) {
+    const value = of(after);
+    if (value === undefined) changed.delete(key);
+    else changed.set(key, value);
+  }
+  return changed;
 }
 
 /** The same, in which what is as before is the same object; `before` itself where all of it is. */

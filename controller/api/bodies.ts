@@ -5,6 +5,7 @@ import { NetworkPolicyEvaluation, NodeStatsSummary } from "../../shared/proto/co
 import { type Codec, type MessageOf, WireError } from "../../shared/proto/wire.ts";
 import { parseJson } from "../../shared/schema/json.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
+import { type HandedReports, readHanded } from "../reports/mod.ts";
 import { jsonType, protobufType } from "./encoding.ts";
 
 /** What agents and operators send, in either encoding. Fields that nobody knows are skipped, as the API server does it. */
@@ -18,17 +19,18 @@ export interface Body {
 /** Counters of ten thousand policies, which is far more than one node has. */
 const maxBodyBytes = 2 * 1024 * 1024;
 
-/** @throws {Refusal} for what is no such object */
+/** @param codec absent: it comes in JSON alone @throws {Refusal} for what is no such object */
 async function readBody<M>(
   exchange: Body,
   kind: string,
-  codec: Codec<M>,
+  codec: Codec<M> | undefined,
   fromJson: (object: ApiObject) => M,
 ): Promise<M> {
   const type = (exchange.header("content-type") ?? jsonType).split(";")[0]?.trim();
-  if (type !== protobufType && type !== jsonType) throw new Refusal(415, `wanted ${jsonType} or ${protobufType}`);
+  const types = [jsonType, ...(codec === undefined ? [] : [protobufType])];
+  if (type === undefined || !types.includes(type)) throw new Refusal(415, `wanted ${types.join(" or ")}`);
   const bytes = await exchange.body(maxBodyBytes);
-  if (type === protobufType) return decoded(bytes, kind, codec);
+  if (codec !== undefined && type === protobufType) return decoded(bytes, kind, codec);
   const object = parsed(bytes);
   if (!isObject(object) || (object["kind"] ?? kind) !== kind) throw new Refusal(400, `the body is no ${kind}`);
   return fromJson(object);
@@ -88,6 +90,10 @@ export const readStats = (exchange: Body): Promise<MessageOf<typeof NodeStatsSum
       };
     }),
   }));
+
+/** Of another controller. */
+export const readReports = (exchange: Body): Promise<HandedReports[]> =>
+  readBody(exchange, "PolicyReports", undefined, readHanded);
 
 export type Evaluation = MessageOf<typeof NetworkPolicyEvaluation>;
 

@@ -1,6 +1,5 @@
 import { type Reach, Refusal, type User } from "../../shared/access/mod.ts";
-import type { Exchange } from "../../shared/https/mod.ts";
-import { allow, answerScrape, type Guard, identify, refuse } from "../../shared/https/mod.ts";
+import { allow, answerScrape, type Exchange, type Guard, identify, refuse } from "../../shared/https/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import { contentType } from "../../shared/metrics/mod.ts";
 import { type ApiGroup, apiGroups, documents } from "./discovery.ts";

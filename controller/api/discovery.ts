@@ -34,6 +34,7 @@ export const pipetteGroup: ApiGroup = {
   version: "v1",
   resources: [
     { name: "nodepolicies", kind: "NodePolicies", verbs: ["watch"] },
+    { name: "policyreports", kind: "PolicyReports", verbs: ["create", "get", "list"] },
     { name: "policystats", kind: "PolicyStats", verbs: ["list"] },
   ],
 };

@@ -1,8 +1,9 @@
 import { type Reach, Refusal } from "../../shared/access/mod.ts";
 import type { Exchange } from "../../shared/https/mod.ts";
 import type { ObjectMeta } from "../../shared/proto/control-plane-messages.ts";
+import { noTraffic } from "../reports/mod.ts";
 import { type ApiKind, objectBytes, type WatchedResource } from "../watches/mod.ts";
-import { readEvaluation, readStats, readStatus } from "./bodies.ts";
+import { readEvaluation, readReports, readStats, readStatus } from "./bodies.ts";
 import { collections, visibleState } from "./collections.ts";
 import { antreaGroup, pipetteGroup } from "./discovery.ts";
 import { acceptedEncoding, contentTypes, jsonType } from "./encoding.ts";
@@ -32,6 +33,9 @@ export const handlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ...read,
   [`${pipetteGroup.group} nodepolicies watch`, watchOf(undefined)],
   [`${pipetteGroup.group} policystats list`, listStats],
+  [`${pipetteGroup.group} policyreports create`, takeReports],
+  [`${pipetteGroup.group} policyreports get`, tellReports],
+  [`${pipetteGroup.group} policyreports list`, listTraffic],
   [`${antreaGroup.group} networkpolicies/status create`, takeStatus],
   [`${antreaGroup.group} networkpolicies/status get`, tellStatus],
   [`${antreaGroup.group} nodestatssummaries create`, takeStats],
@@ -75,7 +79,7 @@ async function takeStatus({ exchange, state: { reports }, reach, name }: Asked):
   succeed(exchange);
 }
 
-function tellStatus({ exchange, state: { reports }, reach, name }: Asked): void {
+async function tellStatus({ exchange, state: { reports }, reach, name }: Asked): Promise<void> {
   holdTo(reach, undefined);
   if (!reports.has(name)) throw new Refusal(404, `there is no NetworkPolicy "${name}"`);
   const metadata = { name, creationTimestamp: null };
@@ -83,7 +87,7 @@ function tellStatus({ exchange, state: { reports }, reach, name }: Asked): void 
     kind: "NetworkPolicyStatus",
     apiVersion: apiVersion(antreaGroup),
     metadata,
-    nodes: reports.nodesOf(name),
+    nodes: await reports.nodesOf(name),
   };
   exchange.answer(200, jsonType, JSON.stringify(status));
 }
@@ -101,16 +105,35 @@ async function takeStats({ exchange, state: { reports }, reach }: Asked): Promis
   exchange.answer(201, jsonType, JSON.stringify(summary));
 }
 
-function listStats({ exchange, state: { reports, computation, watches }, reach }: Asked): void {
+async function listStats({ exchange, state: { reports, computation, watches }, reach }: Asked): Promise<void> {
   holdTo(reach, undefined);
+  const traffic = await reports.traffic();
   const items = computation.everywhere().policies.map(({ uid, namespace, name }) => ({
     metadata: { name: uid, creationTimestamp: null },
     networkPolicy: { namespace, name, uid },
-    ...reports.trafficOf(uid),
+    ...(traffic.get(uid) ?? noTraffic),
   }));
   const metadata = { resourceVersion: watches.version };
   const list = { kind: "PolicyStatsList", apiVersion: apiVersion(pipetteGroup), metadata, items };
   exchange.answer(200, jsonType, JSON.stringify(list));
+}
+
+/** From another controller, as what follows: RBAC gives nobody else the right, so that these are held to no node. */
+async function takeReports({ exchange, state: { reports } }: Asked): Promise<void> {
+  const untaken = reports.take(await readReports(exchange));
+  exchange.answer(201, jsonType, JSON.stringify({ ...reportsKind, untaken }));
+}
+
+function tellReports({ exchange, state: { reports }, name }: Asked): void {
+  exchange.answer(200, jsonType, JSON.stringify({ ...reportsKind, nodes: reports.nodesHere(name) }));
+}
+
+function listTraffic({ exchange, state: { reports } }: Asked): void {
+  const items = reports
+    .trafficHere()
+    .entries()
+    .map(([uid, traffic]) => ({ uid, ...traffic }));
+  exchange.answer(200, jsonType, JSON.stringify({ ...reportsKind, items: [...items] }));
 }
 
 async function evaluateFor({ exchange, state, reach }: Asked): Promise<void> {
@@ -127,6 +150,8 @@ function holdTo(reach: Reach, node: string | undefined): void {
 }
 
 const apiVersion = ({ group, version }: typeof antreaGroup): string => `${group}/${version}`;
+
+const reportsKind = { kind: "PolicyReports", apiVersion: apiVersion(pipetteGroup) };
 
 function answer<M>(exchange: Exchange, kind: ApiKind<M>, message: M, status = 200): void {
   const encoding = acceptedEncoding(exchange);

@@ -1,13 +1,13 @@
 import type { Cluster } from "../../shared/policy/mod.ts";
 import type { PolicyComputation } from "../policy/mod.ts";
+import type { ClusterReports } from "../reports/mod.ts";
 import type { Watches } from "../watches/mod.ts";
-import type { PolicyReports } from "./policy-reports.ts";
 
 /** What is served: one computation, who follows it, and what nodes have said of it. */
 export interface ServedState {
   readonly computation: PolicyComputation;
   readonly watches: Watches;
-  readonly reports: PolicyReports;
+  readonly reports: ClusterReports;
   /** What it was computed from. */
   readonly cluster: Cluster;
 }

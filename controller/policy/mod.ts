@@ -4,7 +4,7 @@
  */
 export type { ComputedPolicy } from "./computed-policy.ts";
 export { AddressGroup, AppliedToGroup } from "./groups.ts";
-export { type Changes, type NodeState, PolicyComputation } from "./policy-computation.ts";
+export { type Changes, type NodeState, type PolicyChange, PolicyComputation } from "./policy-computation.ts";
 export type { MembersChange } from "./since-last-look.ts";
 export {
   addressMember,

@@ -18,8 +18,8 @@ export interface PolicyChange {
   /** Whether nodes that had it before get it anew. */
   readonly isRewritten: boolean;
   readonly nodes: NodesChange;
-  /** All where it is now. */
-  readonly span: Iterable<string>;
+  /** All where it is: as it is whenever it is asked. */
+  readonly span: Iterable<string> & Pick<Set<string>, "has">;
 }
 
 /** A pod of a node became known (no `before`), is forgotten (no `after`), or is another one, or on another node, by now. */
@@ -280,7 +280,13 @@ function changeOf(was: KnownPolicy | undefined, now: KnownPolicy | undefined): P
   }
   const before = was.appliedTo.nodes.before();
   if (now === undefined)
-    return { t: "deleted", policy: was.computed, isRewritten: false, nodes: { entered: [], left: before }, span: [] };
+    return {
+      t: "deleted",
+      policy: was.computed,
+      isRewritten: false,
+      nodes: { entered: [], left: before },
+      span: nowhere,
+    };
   const here = new Set(before);
   const nodes = {
     entered: [...now.appliedTo.nodes].filter((node) => !here.has(node)),
@@ -292,5 +298,7 @@ function changeOf(was: KnownPolicy | undefined, now: KnownPolicy | undefined): P
 }
 
 const targetOf = (pod: Pod | undefined): Target | undefined => (isTarget(pod) ? pod : undefined);
+
+const nowhere: PolicyChange["span"] = new Set();
 
 const isChange = ({ entered, left }: NodesChange): boolean => entered.length + left.length > 0;

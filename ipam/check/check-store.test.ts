@@ -219,6 +219,7 @@ describe.each(faults)("$code", ({ code, severity, what, make, args = () => [] })
     expect(found[0]).toMatchObject({ severity, why: expect.stringMatching(/\w/), todo: expect.stringMatching(/\w/) });
     expect(found[0]?.what).toContain(what);
     expect(report.status).toBe(severity === "note" ? 0 : 1);
+    if (code !== "damaged-file") expect(report.leases).toBe(((await node.json("list")) as unknown[]).length);
     const { stdout } = await node.run("check", ...args(node));
     expect(stdout).toMatch(/\n {2}why: .*\n {2}do: /);
     expect(stdout).not.toContain("\u001b");

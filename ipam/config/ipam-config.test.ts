@@ -193,6 +193,7 @@ describe("requested addresses", () => {
     ["IP=a=b", 4, 'part 1 has more than one "=" (key "IP"), wanted KEY=VALUE'],
     ["IP=10.1.2.300", 4, 'IP is "10.1.2.300", wanted an IPv4 or IPv6 address'],
     ["IP=10.1.2.3/33", 4, 'IP is "10.1.2.3/33"'],
+    ["IP=10.1.2.3/0x18", 4, 'IP is "10.1.2.3/0x18"'],
   ])("CNI_ARGS %j is refused", (args, code, wanted) => {
     const error = errorOf(() => parse(ranges, {}, args));
     expect(error.code).toBe(code);

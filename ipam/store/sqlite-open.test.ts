@@ -1,9 +1,24 @@
 import { existsSync, mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { expect, test } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
 import { migrations } from "./schema.ts";
+import { openDatabase } from "./sqlite-open.ts";
+
+/** What SQLite was asked for, in order. */
+const opened = vi.hoisted((): string[] => []);
+vi.mock("node:sqlite", async (original) => {
+  const real = await original<typeof import("node:sqlite")>();
+  class Watched extends real.DatabaseSync {
+    constructor(...args: ConstructorParameters<typeof real.DatabaseSync>) {
+      opened.push(String(args[0]));
+      super(...args);
+    }
+  }
+  return { ...real, DatabaseSync: Watched };
+});
+beforeEach(() => void opened.splice(0));
 
 const owner = { network: "net", sandboxId: "s1", ifname: "eth0" };
 
@@ -45,6 +60,16 @@ test("what is written stays when nobody moves the log, and the log stays short",
   expect(allocator.pendingDetaches()).toHaveLength(200);
   // 200 pages and more went through it.
   expect(statSync(`${scratch.path}/leases.db-wal`).size).toBeLessThan(100 * 2048);
+});
+
+test("what is not there is not opened: SQLite would open for reading alone what another process creates just then", async () => {
+  using scratch = scratchDir();
+  const path = `${scratch.path}/leases.db`;
+  expect(await openDatabase(path)).toBeUndefined();
+  expect(opened).toEqual([]);
+  database(path, "");
+  (await openDatabase(path))?.close();
+  expect(opened).toEqual([path, expect.stringContaining("leases.db?mode=rw")]);
 });
 
 test("a look makes nothing", async () => {

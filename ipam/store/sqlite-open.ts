@@ -26,20 +26,17 @@ const longestPauseMs = 4;
  * @throws {CniError} naming the path: refused by the system, damaged, another program's, or of a newer schema
  */
 export async function openDatabase(path: string): Promise<DatabaseSync | undefined> {
-  // Checked before SQLite opens it: for an empty file it would discard the log, and with it every lease.
-  if (Bun.file(path).size === 0) (await strangeFiles()).refuseEmptied(path);
-  // `mode=rw` does not create the file, so no separate check is needed whether it exists.
-  const attempt = (): DatabaseSync => new DatabaseSync(uriOf(path), { timeout: storeLockMs });
-  try {
-    return await prepared(attempt(), path);
-  } catch (caught) {
-    if (sqliteCode(caught) !== cannotOpen) throw storeError(caught, path);
+  if (Bun.file(path).size === 0) {
+    // Checked before SQLite opens it: for an empty file it would discard the log, and with it every lease.
+    (await strangeFiles()).refuseEmptied(path);
+    // Where a first open fails SQLite opens for reading alone, and may find what another process has created meanwhile.
     if (await isMissing(path)) return undefined;
   }
   try {
-    // The file may have been created since the first attempt.
-    return await prepared(attempt(), path);
+    // `mode=rw` does not create the file.
+    return await prepared(new DatabaseSync(uriOf(path), { timeout: storeLockMs }), path);
   } catch (caught) {
+    if (sqliteCode(caught) === cannotOpen && (await isMissing(path))) return undefined;
     throw storeError(caught, path);
   }
 }

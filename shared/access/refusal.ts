@@ -20,6 +20,7 @@ const reasons: Readonly<Record<number, string>> = {
   405: "MethodNotAllowed",
   406: "NotAcceptable",
   408: "Timeout",
+  409: "Conflict",
   413: "RequestEntityTooLarge",
   415: "UnsupportedMediaType",
   422: "Invalid",

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
@@ -142,4 +142,12 @@ exit "\${STATUS:-0}"
   await expect(accessOf(merged(one(none)), {}).credentials.authorization()).rejects.toThrow(
     "cannot be started (ENOENT)",
   );
+});
+
+test("where nothing names one, that of the home directory counts", async () => {
+  using scratch = scratchDir();
+  mkdirSync(join(scratch.path, ".kube"));
+  writeFileSync(join(scratch.path, ".kube", "config"), JSON.stringify(one({ token: "t" })));
+  for (const more of [{}, { KUBECONFIG: "" }, { KUBECONFIG: ":" }])
+    expect((await kubeconfigAccess({ env: { HOME: scratch.path, ...more } })).server).toBe("https://api:6443");
 });

@@ -11,6 +11,7 @@ export { Connection } from "./connection.ts";
 export { Informer, type InformerState, type InformerTimes, usualInformerTimes } from "./informer.ts";
 export { InformerPool } from "./informer-pool.ts";
 export { kubeconfigAccess } from "./kubeconfig-access.ts";
+export { KubernetesEvents } from "./kubernetes-events.ts";
 export { listPages } from "./list-pages.ts";
 export { decodeEnvelope, type FieldTable, objectMeta } from "./protobuf.ts";
 export { type ApiObject, listIn, mapIn, mapsIn, type Resource, textIn } from "./resource.ts";

@@ -105,6 +105,23 @@ describe("events of a watch, cut anywhere", () => {
       expect(() => decodeEnvelope(Uint8Array.from(whole.slice(0, length)), table)).toThrow();
   });
 
+  test.each([
+    ["a port by number", [8, 0, 16, ...varint(8080)], { port: 8080 }],
+    ["a port by number, whose type is left out", [16, ...varint(80)], { port: 80 }],
+    ["a port by name", [8, 1, 16, 7, ...field(3, text("http"))], { port: "http" }],
+  ])("%s", (_, value, wanted) => {
+    const bytes = Uint8Array.from(field(1, value));
+    expect(decode(new Input(bytes, 0, bytes.length), { 1: ["port", "intOrString"] })).toEqual(wanted);
+  });
+
+  test.each([
+    ["9999-12-31T23:59:59Z", 253_402_300_799],
+    [undefined, 253_402_300_800],
+  ])("the last time that can be told is %s", (wanted, seconds) => {
+    const bytes = Uint8Array.from(field(8, [8, ...varint(seconds)]));
+    expect(decode(new Input(bytes, 0, bytes.length), objectMeta)).toEqual({ creationTimestamp: wanted });
+  });
+
   test("a zero time and an empty string are as absent as in JSON", () => {
     const zero = [...field(1, []), ...field(8, [8, 0x80, 0x92, 0xb8, 0xc3, 0x98, 0xfe, 0xff, 0xff, 0xff, 1])];
     expect(decode(new Input(Uint8Array.from(zero), 0, zero.length), objectMeta)).toEqual({

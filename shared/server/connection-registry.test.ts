@@ -107,9 +107,9 @@ describe("connections that hold the memory for requests", () => {
     const connect = (bytes: number): ServedConnection => {
       const terminate = (): void => void ended.push(bytes);
       const nothing = (): void => undefined;
-      const socket = { write: (sent: Uint8Array) => sent.length, pause: nothing, resume: nothing, end: nothing };
+      const socket = { write: (sent: Uint8Array) => sent.length, pause: nothing, resume: nothing, shutdown: nothing };
       const connection = new ServedConnection(
-        { ...socket, terminate },
+        { ...socket, end: nothing, terminate },
         { memory: registry, turns: atOnce, open: () => expect.fail() },
       );
       registry.enter(connection);
@@ -139,6 +139,7 @@ describe("connections that hold the memory for requests", () => {
       write: (sent: Uint8Array) => sent.length,
       pause: nothing,
       resume: nothing,
+      shutdown: nothing,
       end: nothing,
       terminate,
     };
@@ -160,6 +161,7 @@ describe("connections that hold the memory for requests", () => {
       write: (sent: Uint8Array) => sent.length,
       pause: nothing,
       resume: nothing,
+      shutdown: nothing,
       end: nothing,
       terminate,
     };

@@ -35,6 +35,8 @@ class PacedSocket<T> implements AcceptedSocket<T> {
     this.#socket.resume();
   }
 
+  shutdown(): void {}
+
   end(): void {
     this.#socket.end();
   }

@@ -1,8 +1,11 @@
+import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { opening } from "../../test/fakes/http2/scripted-client.ts";
 import { RpcChannel } from "../channel/rpc-channel.ts";
 import { CniCode, CniError } from "../errors.ts";
 import { limits } from "../limits.ts";
@@ -12,7 +15,9 @@ import type { LeaseMessage } from "../proto/ipam-messages.ts";
 import type { StatusResponse } from "../proto/pipette-messages.ts";
 import { nodeService } from "../proto/services.ts";
 import { callUnary } from "../rpc/call.ts";
+import { encodeFrame, FrameType } from "../rpc/h2-frames.ts";
 import { CallTracker } from "./call-tracker.ts";
+import { ConnectionRegistry } from "./connection-registry.ts";
 import { type CallContext, rpc, streamingRpc } from "./handlers.ts";
 import { RpcServer } from "./rpc-server.ts";
 
@@ -112,6 +117,23 @@ describe("RpcServer", () => {
     expect(await closed).toBe(true);
   });
 
+  test("closing fails no client that is still writing, which might not read its answer then", async () => {
+    await serve(async () => answer);
+    const client = connect({ path: socket, allowHalfOpen: true });
+    const errors: Error[] = [];
+    client.on("error", (error) => errors.push(error));
+    client.write(opening);
+    await once(client, "readable");
+    const closed = server?.close(10_000);
+    const ended = once(client, "end");
+    client.resume();
+    await ended;
+    await new Promise((written) => client.write(encodeFrame(FrameType.ping, 0, 0, new Uint8Array(8)), written));
+    client.end();
+    expect(await closed).toBe(true);
+    expect(errors).toEqual([]);
+  });
+
   test("closing waits for no client that has gone before", async () => {
     await serve(async () => answer);
     for (let i = 0; i < 10; i++) await ask();
@@ -120,6 +142,18 @@ describe("RpcServer", () => {
     using sleep = vi.spyOn(Bun, "sleep");
     expect(await server?.close(0)).toBe(true);
     expect(sleep).not.toHaveBeenCalled();
+  });
+
+  test("looks for connections that wait too long, all the while", async () => {
+    using sweep = vi.spyOn(ConnectionRegistry.prototype, "sweep");
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      await serve(async () => answer);
+      vi.advanceTimersByTime(limits.idleConnectionMs);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(sweep.mock.calls.length).toBeGreaterThan(1);
   });
 
   test("closing waits no longer than it may", async () => {

@@ -34,6 +34,7 @@ class ScriptedSocket {
 
   pause = (): void => void this.events.push("pause");
   resume = (): void => void this.events.push("resume");
+  shutdown = (): void => void this.events.push("shutdown");
   end = (): void => void this.events.push("end");
   terminate = (): void => void this.events.push("terminate");
 }
@@ -136,7 +137,24 @@ describe("a connection on its socket", () => {
     expect(socket.events).toEqual([]);
     await idle();
     expect(socket.types.at(-1)).toBe(FrameType.goaway);
-    expect(socket.events).toEqual(["end"]);
+    expect(socket.events).toEqual(["shutdown"]);
+    await idle();
+    expect(socket.events).toEqual(["shutdown", "terminate"]);
+  });
+
+  test("that has ended still reads: a call that comes too late is dropped, and a fault closes", async () => {
+    connection.receive(concat([opening, wholeCall(1)]));
+    await turn();
+    connection.leave();
+    const written = socket.types;
+    expect(socket.events).toEqual(["shutdown"]);
+    connection.receive(concat([wholeCall(3), encodeFrame(FrameType.ping, 0, 0, new Uint8Array(8))]));
+    await turn();
+    expect(connection.isHandling).toBe(false);
+    expect(socket.types).toEqual(written);
+    expect(socket.events).toEqual(["shutdown"]);
+    connection.receive(encodeWindowUpdate(0, 0));
+    expect(socket.events).toEqual(["shutdown", "end"]);
   });
 
   test("counts from its last call, also where that is not answered", async () => {

@@ -10,6 +10,8 @@ export interface ServedSocket {
   write(bytes: Uint8Array): number;
   pause(): void;
   resume(): void;
+  /** No more is written; the peer may still write. Does nothing on a Windows pipe, which ends as a whole. */
+  shutdown(): void;
   end(): void;
   terminate(): void;
 }
@@ -49,6 +51,8 @@ export class ServedConnection {
   /** When the last whole request came or part of an answer was sent; single bytes do not count as activity. */
   #activeMs = performance.now();
   #leaving = false;
+  /** Everything that was owed has been written after GOAWAY, and the peer is to close. */
+  #served = false;
 
   constructor(socket: ServedSocket, options: ServedOptions) {
     this.#socket = socket;
@@ -99,6 +103,13 @@ export class ServedConnection {
     if (this.#closed) return;
     clearTimeout(this.#opening);
     this.#opening = undefined;
+    // Nothing can be written any more, such as the answer to a late PING.
+    if (this.#served) this.#protocol?.take();
+    else this.#write();
+    if (this.#unsent.length === 0 && this.#protocol?.isOver) this.#over();
+  }
+
+  #write(): void {
     const stalled = this.#unsent.length > 0;
     for (;;) {
       if (this.#unsent.length === 0) this.#unsent = this.#protocol?.take() ?? this.#unsent;
@@ -117,7 +128,16 @@ export class ServedConnection {
     }
     if (this.#unsent.length > 0 && !stalled) this.#socket.pause();
     if (this.#unsent.length === 0 && stalled) this.#socket.resume();
-    if (this.#unsent.length === 0 && this.#protocol?.isOver) this.#socket.end();
+  }
+
+  /**
+   * After GOAWAY the peer closes, not we: to close would fail what it is writing just then (EPIPE), and a client that
+   * takes this for the end of its calls loses answers that it has not read yet.
+   */
+  #over(): void {
+    if (this.#protocol?.isLeft !== true) this.#socket.end();
+    else if (!this.#served) this.#socket.shutdown();
+    this.#served = true;
   }
 
   /** Ends the connection as soon as its calls have ended. */

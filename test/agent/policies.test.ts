@@ -137,7 +137,7 @@ describeWith("an agent with a controller of policies, on a kernel bridge", ["roo
       /^network policies: 1 with 1 rules; controller last heard \d+ s ago$/,
     );
     // The controller knows of it.
-    await eventually(() => controller.state?.reports.nodesOf("uid-web").length === 1, "the report");
+    await eventually(() => controller.state?.reports.nodesHere("uid-web").length === 1, "the report");
   });
 
   test("without its controller an agent that starts again enforces the same, and isolates what is new", async () => {

@@ -47,6 +47,8 @@ export class ServicedNode implements AsyncDisposable {
     const home = stack.use(NetworkNamespace.current());
     made.#places.set("node", home);
     await made.dataPath.start();
+    // The kernel would spare some of its refusals.
+    home.sysctl({ "ipv4/icmp_ratelimit": 0, "ipv6/icmp/ratelimit": 0 });
     const links = [
       { place: "other", own: "192.0.2", own6: "2001:db8:1" },
       { place: "outside", own: "198.51.100", own6: "2001:db8:2" },
@@ -134,11 +136,36 @@ export class ServicedNode implements AsyncDisposable {
     return performance.now() - begun < patienceMs * 0.9 ? "refused" : "silence";
   }
 
+  /** The same of one datagram. */
+  async datagramFate(from: Place, address: string, port: number, patienceMs = 4_000): Promise<string> {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const timer = setTimeout(() => resolve("silence"), patienceMs);
+    const socket = await this.at(from).within(() =>
+      Bun.udpSocket({
+        hostname: address.includes(":") ? "::" : "0.0.0.0",
+        connect: { hostname: address, port },
+        socket: {
+          data: (_, bytes) => resolve(bytes.toString().replace(" ", " sees ")),
+          error: () => resolve("refused"),
+        },
+      }),
+    );
+    try {
+      socket.send("?");
+      return await promise;
+    } catch {
+      // The node's own kernel refuses it before it is sent.
+      return "refused";
+    } finally {
+      clearTimeout(timer);
+      socket.close();
+    }
+  }
+
   /** Who answers so many calls, sorted, each once. */
-  async answering(from: Place, address: string, port: number, count = 12): Promise<string> {
-    const names = new Set<string>();
-    for (let i = 0; i < count; i++) names.add((await this.fate(from, address, port)).split(" ")[0] ?? "");
-    return [...names].sort().join(" ");
+  async answering(from: Place, address: string, port: number, count = 40): Promise<string> {
+    const fates = await Promise.all(Array.from({ length: count }, () => this.fate(from, address, port)));
+    return [...new Set(fates.map((fate) => fate.split(" ")[0]))].sort().join(" ");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

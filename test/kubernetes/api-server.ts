@@ -8,7 +8,10 @@ import { Certificates } from "../support/certificates.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { kubernetesProgram, longestStartMs } from "./assets.ts";
 
-const adminToken = "administrator";
+/** Of an administrator, for whoever asks it by other means. */
+export const adminToken = "administrator";
+/** The common name by which servers behind it know it. */
+const frontProxy = "front-proxy-client";
 
 export interface ApiAnswer {
   readonly status: number;
@@ -22,6 +25,8 @@ export interface ApiServerOptions {
   readonly podCidrs?: string;
   /** More of its controllers. */
   readonly controllers?: readonly string[];
+  /** Passes requests on to the servers of APIServices, as whoever asks it. */
+  readonly aggregates?: true;
 }
 
 /** A real API server of Kubernetes with an etcd of its own, and little else of a cluster. It ends with this process. */
@@ -52,6 +57,7 @@ export class ApiServer implements AsyncDisposable {
       await server.certificates.make("ca");
       await server.certificates.make("server", "ca", "127.0.0.1");
       await server.certificates.make("accounts");
+      if (options.aggregates) await server.certificates.make(frontProxy, "ca");
       writeFileSync(server.#at("kubeconfig"), JSON.stringify(server.#kubeconfig()), { mode: 0o600 });
       await server.startAgain();
       if (options.podCidrs !== undefined) server.#startControllers(options.podCidrs);
@@ -93,6 +99,7 @@ export class ApiServer implements AsyncDisposable {
       "service-account-signing-key-file": this.#at("accounts.key"),
       "authorization-mode": "RBAC",
       "service-cluster-ip-range": "10.96.0.0/24",
+      ...(this.#options.aggregates ? this.#frontProxyFlags() : {}),
       ...this.#options.flags,
     };
     const child = this.#spawn("kube-apiserver", flags);
@@ -175,6 +182,19 @@ export class ApiServer implements AsyncDisposable {
 
   #at(name: string): string {
     return join(this.#directory, name);
+  }
+
+  #frontProxyFlags(): Readonly<Record<string, string>> {
+    return {
+      "client-ca-file": this.ca,
+      "requestheader-client-ca-file": this.ca,
+      "requestheader-allowed-names": frontProxy,
+      "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+      "requestheader-group-headers": "X-Remote-Group",
+      "requestheader-username-headers": "X-Remote-User",
+      "proxy-client-cert-file": this.#at(`${frontProxy}.pem`),
+      "proxy-client-key-file": this.#at(`${frontProxy}.key`),
+    };
   }
 
   #startControllers(podCidrs: string): void {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AgentConfig, ServicesConfig } from "../../agent/config/agent-config.ts";
 import type { ServicePort } from "../../agent/datapath/services.ts";
 import { type NodeServices, openServices } from "../../agent/services/mod.ts";
+import { ApiClient, KubernetesEvents, mapIn, mapsIn, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { formatIp } from "../../shared/net/ip.ts";
 import { ServiceProxyInMemory } from "../fakes/service-proxy.ts";
@@ -43,13 +44,10 @@ describeWith("services of a real API server, with endpoints from its controllers
     const access = { server: server.url, ca: server.ca, token };
     const section: ServicesConfig = { from: "cluster", ...access, cidrs: [], proxyAll: true, nodePortAddresses: [] };
     const config = { services: section, networks: [], nodes: { name: "here" } } as unknown as AgentConfig;
-    services = stack.use(
-      openServices(
-        { ...config, services: section },
-        proxy,
-        createLogger("error", () => undefined),
-      ),
-    );
+    const logger = createLogger("error", () => undefined);
+    const connect = () => new ApiClient(serviceAccountAccess(access, {}, "services.server"));
+    const events = stack.use(new KubernetesEvents({ node: "here", connect, logger }));
+    services = stack.use(openServices({ ...config, services: section }, proxy, logger, events));
     await services.begin();
   });
   afterAll(() => stack.disposeAsync());
@@ -132,6 +130,32 @@ describeWith("services of a real API server, with endpoints from its controllers
         ),
       "the end of its health check",
     );
+  });
+
+  test("that say they have the same address have it by age, and the younger is told so as kubectl shows it", async () => {
+    const externalIPs = ["203.0.113.50"];
+    await service("b-old", { ports: [port], externalIPs });
+    const externals = ({ externalIps }: ServicePort) => externalIps.map(formatIp).join();
+    await inForce("x/b-old:http", externals, "203.0.113.50");
+    // Ages are told in whole seconds; of one second the first by name has it.
+    await service("c-young", { ports: [port], externalIPs });
+    await inForce("x/c-young:http", externals, "");
+    const message = '203.0.113.50 port 80/tcp is left to service "x/b-old", which has it too and is older';
+    expect(services.refusalOf("x/c-young:http")).toBe(message);
+    expect(await services.degraded()).toEqual([`Service "x/c-young": ${message}`]);
+    await eventually(async () => {
+      const { body } = await server.ask("GET", "/api/v1/namespaces/x/events");
+      return mapsIn(body, "items").some(
+        (event) =>
+          event["reason"] === "AddressConflict" &&
+          event["message"] === message &&
+          mapIn(event, "involvedObject")["name"] === "c-young",
+      );
+    }, "the event");
+    await server.ask("DELETE", "/api/v1/namespaces/x/services/b-old");
+    await inForce("x/c-young:http", externals, "203.0.113.50");
+    expect(await services.degraded()).toEqual([]);
+    await server.ask("DELETE", "/api/v1/namespaces/x/services/c-young");
   });
 
   test("keep to the node's zone where they are to", async () => {

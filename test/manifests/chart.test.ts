@@ -38,7 +38,17 @@ test("its schema is closed, and knows every value that there is, and no other", 
   };
   const keys = (of: Record<string, unknown>): readonly string[] => Object.keys(of).sort();
   expect(keys(values)).toEqual(keys(schema.properties));
-  for (const part of ["linux", "windows", "openvswitch", "probes", "metrics", "rbac", "serviceAccount", "apiServer", "controller"])
+  for (const part of [
+    "linux",
+    "windows",
+    "openvswitch",
+    "probes",
+    "metrics",
+    "rbac",
+    "serviceAccount",
+    "apiServer",
+    "controller",
+  ])
     expect(keys(values[part] as Record<string, unknown>), part).toEqual(keys(schema.properties[part].properties));
   expect(known(values, schema)).toBeTruthy();
 });

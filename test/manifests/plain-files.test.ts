@@ -4,8 +4,9 @@ import { agentCommand } from "../../agent/commands/agent/agent-command.ts";
 import { installCommand, uninstallCommand } from "../../agent/commands/install/mod.ts";
 import { nodeVariables } from "../../agent/config/nodes-config.ts";
 import { parseAgentConfig } from "../../agent/config/parse-agent-config.ts";
+import { ClusterServices } from "../../agent/services/cluster-services.ts";
 import { controllerCommand } from "../../controller/controller-command.ts";
-import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
+import { ApiClient, KubernetesEvents, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { linuxPaths } from "../../shared/os/paths.linux.ts";
 import { windowsPaths } from "../../shared/os/paths.windows.ts";
@@ -184,13 +185,25 @@ test.each(["pipette.yaml", "pipette-openvswitch.yaml"])(
   },
 );
 
-/** What of RBAC a request needs. */
-function verbOf(asked: string): string {
+/** What of RBAC a request needs: group, resource and verb. */
+function rightOf(asked: string): string {
   const [method = "", url = ""] = asked.split(" ");
-  if (method === "PATCH") return "patch";
-  if (new URL(url, "http://x").searchParams.get("watch") !== null) return "watch";
-  return /\/nodes\/[^/?]+/.test(url) ? "get" : "list";
+  const { pathname, searchParams } = new URL(url, "http://x");
+  const [, group = "", resource = "", name] =
+    /^\/apis?\/(?:([^/]+)\/)?v1\/(?:namespaces\/[^/]+\/)?([a-z]+)(?:\/(.+))?$/.exec(pathname) ?? [];
+  const read = searchParams.get("watch") !== null ? "watch" : name === undefined ? "list" : "get";
+  const verb = { PATCH: "patch", POST: "create" }[method] ?? read;
+  return `${group} ${resource} ${verb}`;
 }
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+const rightsOf = ({ apiGroups, resources, verbs }: Rule): string[] =>
+  apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${group} ${resource} ${verb}`)));
 
 test("an agent has each right that its calls need, and no other, and the account that has them", async () => {
   await using server = await ScriptedApiServer.start();
@@ -203,13 +216,28 @@ test("an agent has each right that its calls need, and no other, and the account
   await using registry = new KubernetesRegistry({ api, logger: createLogger("error", () => undefined) });
   await registry.register({ name: "node-1", uid: "", addresses: [], mac: "02:00:00:00:00:01" });
   await using _followed = registry.follow();
-  await eventually(() => server.watches > 0, "the registry to watch");
-  const used = [...new Set(server.asked.map(verbOf))].sort();
+  for (const plural of ["services", "endpointslices"]) server.objects.set(plural, []);
+  const logger = createLogger("error", () => undefined);
+  const client = new ApiClient(serviceAccountAccess({ server: server.url }, {}, "services.server"));
+  await using _services = new ClusterServices({ client, node: "node-1", logger });
+  await using events = new KubernetesEvents({
+    ...{ node: "node-1", logger },
+    connect: () => new ApiClient(serviceAccountAccess({ server: server.url }, {}, "services.server")),
+  });
+  const of = { namespace: "x", name: "web", uid: "u" };
+  events.tell({
+    kind: "Service",
+    of,
+    reason: "AddressConflict",
+    message: "203.0.113.9 port 80/tcp is left to another",
+  });
+  await eventually(() => server.asked.some((asked) => asked.startsWith("POST")), "the event");
+  await eventually(() => server.watches === 4, "the registry and the services to be watched");
+  const used = [...new Set(server.asked.map(rightOf))].sort();
 
   const objects = plainObjects();
-  const { rules } = object(objects, "ClusterRole", "pipette-agent") as Manifest & { rules: object[] };
-  expect(rules).toEqual([{ apiGroups: [""], resources: ["nodes"], verbs: expect.any(Array) }]);
-  expect([...(rules as { verbs: string[] }[])[0]!.verbs].sort()).toEqual(used);
+  const { rules } = object(objects, "ClusterRole", "pipette-agent") as Manifest & { rules: Rule[] };
+  expect(rules.flatMap(rightsOf).sort()).toEqual(used);
   const account = { kind: "ServiceAccount", name: "pipette-agent", namespace: "kube-system" };
   const binding = object(objects, "ClusterRoleBinding", "pipette-agent");
   expect(binding["subjects"]).toEqual([account]);

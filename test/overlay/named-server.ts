@@ -32,6 +32,8 @@ export class NamedServer implements Disposable {
         port,
         socket: {
           data: (socket, _, from, address) => void socket.send(`${name} ${withoutMapping(address)}`, from, address),
+          // Whoever asked may have gone by then.
+          error: () => undefined,
         },
       }),
     );
@@ -120,9 +122,12 @@ export class DatagramClient implements Disposable {
     const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
     this.#heard = resolve;
     const timer = setTimeout(() => resolve(undefined), patienceMs);
-    this.#socket.send("?", port, address);
     try {
+      this.#socket.send("?", port, address);
       return await promise;
+    } catch {
+      // The node's own kernel refuses what is not sent yet.
+      return undefined;
     } finally {
       clearTimeout(timer);
     }

@@ -23,9 +23,9 @@ import {
 import { createLogger } from "../../shared/log.ts";
 import { parseCidr, parseIp } from "../../shared/net/ip.ts";
 import { addGroup, modifyFlows } from "../fakes/openflow/requests.ts";
+import { endpointAt, servicePort } from "../fakes/service-port.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
-import { endpointAt, servicePort } from "../support/service-port.ts";
 import { OpenFlowBridge } from "./openflow-bridge.ts";
 
 const ip = (text: string) => parseIp(text)!;

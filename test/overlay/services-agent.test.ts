@@ -70,22 +70,6 @@ describeWith("services of an agent", ["root", "openvswitch", "nft"], () => {
     expect(await call(single.node.namespace, clusterIp[family], 80)).toMatchObject({ name: "node" });
   });
 
-  test("a file with a fault changes nothing, and the status says so", async () => {
-    serve([a!.addresses]);
-    await reaches(4, "a");
-    const shortcomings = async () => (await single.node.home.status()).shortcomings;
-    expect(await shortcomings()).toEqual([]);
-    writeFileSync(file, "services: [{ name: default/web");
-    const [told] = await eventually(async () => {
-      const found = await shortcomings();
-      return found.length > 0 && found;
-    }, "the fault in the status");
-    expect(told).toMatch(/^the services are those of before \(/);
-    expect(await call(client!.namespace, clusterIp[4], 80)).toMatchObject({ name: "a" });
-    serve([a!.addresses]);
-    await eventually(async () => (await shortcomings()).length === 0, "its end");
-  });
-
   test.each(families)("a host outside sees the node, whoever asks through the service: IPv%i", async (family, i) => {
     serve([external]);
     await reaches(family, "outside");
@@ -94,12 +78,19 @@ describeWith("services of an agent", ["root", "openvswitch", "nft"], () => {
     expect(await call(single.node.namespace, clusterIp[family], 80)).toEqual(asNode);
   });
 
-  test("a file that is wrong changes nothing, and the agent says where", async () => {
+  test("a file that is wrong changes nothing, and the log and the status say where", async () => {
     serve([b!.addresses]);
     await reaches(4, "b");
+    const shortcomings = async () => (await single.node.home.status()).shortcomings;
+    expect(await shortcomings()).toEqual([]);
     writeFileSync(file, "services:\n  - name: half\n");
     await eventually(() => single.node.agent.stderr.includes(`${file}:2:`), "a line about the file");
+    expect(await shortcomings()).toEqual([
+      expect.stringContaining(`The services are not followed, and those in force stay: ${file}:2:`),
+    ]);
     expect(await tally(5, () => call(client!.namespace, clusterIp[4], 80))).toEqual({ b: 5 });
+    serve([b!.addresses]);
+    await eventually(async () => (await shortcomings()).length === 0, "the end of the fault");
   });
 
   test("an agent that is killed and starts again leaves clients with their endpoints, and takes up what has changed", async () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Endpoint, ServicePort } from "../../agent/datapath/services.ts";
 import { parseIp } from "../../shared/net/ip.ts";
+import { endpointAt, servicePort } from "../fakes/service-port.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
-import { endpointAt, servicePort } from "../support/service-port.ts";
 import { call, DatagramClient, NamedServer, tally } from "./named-server.ts";
 import { gatewayAddress, nodeAddress, outside, ServiceNode } from "./service-node.ts";
 

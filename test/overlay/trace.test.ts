@@ -1,9 +1,9 @@
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { endpointAt, servicePort } from "../fakes/service-port.ts";
 import type { TerminalRun } from "../fakes/terminal-run.ts";
 import { describeWith } from "../support/requires.ts";
-import { endpointAt, servicePort } from "../support/service-port.ts";
 import { peer, TraceNode } from "./trace-node.ts";
 
 interface Traced {

@@ -36,8 +36,8 @@ const agentRooms = [
 /** The same inside the data path: what all share first, then what connects pods by itself, then what takes of it. */
 const dataPathRooms = ["", "linux", "bridge", "ovs", "hns"];
 
-/** Of the controller: what is computed, who hears of it, how they ask, and with what it is encrypted. */
-const controllerRooms = ["policy", "watches", "api", "certificates", ""];
+/** Of the controller: what is computed, who hears of it, what nodes report, how they ask, and with what it is encrypted. */
+const controllerRooms = ["policy", "watches", "reports", "api", "certificates", ""];
 
 /** Of a file below `folder`, its place in the order. */
 const placeIn = (folder: string, order: readonly string[], path: string): number => {

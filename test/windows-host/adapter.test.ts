@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { findAdapter, handBackAddress, prepareHost } from "../../agent/datapath/hns/windows-host/mod.ts";
+import { findAdapter, handBackAddress, nodeInterface, prepareHost } from "../../agent/datapath/hns/windows-host/mod.ts";
 import { deleteHnsNetwork, makeHnsNetwork } from "./node-state.ts";
 import { HostFixture, ip } from "./set-up-fixture.ts";
 
@@ -32,6 +32,20 @@ describe("findAdapter", () => {
     using host = new HostFixture();
     host.node.state.adapters[0]![property] = value;
     await expect(findAdapter(ip("192.168.1.5"), host.run)).rejects.toThrow(message);
+  });
+});
+
+describe("nodeInterface", () => {
+  test("answers the adapter with the node's address, of whatever kind, and an address that others reach", async () => {
+    using host = new HostFixture();
+    const mac = card.mac;
+    expect(await nodeInterface(ip("192.168.1.5"), host.run)).toEqual({ mac });
+    makeHnsNetwork(host.node.state, "other", true);
+    const holder = host.node.state.addresses.find((entry) => entry["IPAddress"] === "192.168.1.5");
+    for (const IPAddress of ["fe80::2", "fd01::5"])
+      host.node.state.addresses.push({ ...holder, IPAddress, PrefixLength: 64 });
+    expect(await nodeInterface(ip("192.168.1.5"), host.run)).toEqual({ mac, ipv6: ip("fd01::5") });
+    await expect(nodeInterface(ip("192.168.1.6"), host.run)).rejects.toMatchObject({ code: 102 });
   });
 });
 

@@ -28,7 +28,11 @@ export async function takeBack({ dataDir, ovs, networks: [network] }: AgentConfi
 /** With the HNS networks that are ours, and the endpoints in them. */
 export async function takeBackWindowsNode(node: WindowsNode): Promise<readonly HostChange[]> {
   const { dataDir, hcn, run } = node;
-  const endpoints = [...(await removeLoadBalancers(hcn)), ...(await removeEndpoints(hcn, dataDir))];
+  // Where nothing is on record an HNS that is away does not matter.
+  const isOnRecord = existsSync(hostRecords(dataDir)) || existsSync(endpointRecords(dataDir));
+  const services = isOnRecord ? await removeLoadBalancers(hcn) : [];
+  const areLeft = services.some(({ did }) => did === "failed");
+  const endpoints = areLeft ? [] : await removeEndpoints(hcn, dataDir);
   let overlay: readonly HostChange[] | undefined = existsSync(hostRecords(dataDir)) ? undefined : [];
   const removeOverlayOnce = async (): Promise<readonly HostChange[]> => {
     overlay ??= (await node.removeOverlay?.()) ?? [];
@@ -38,10 +42,14 @@ export async function takeBackWindowsNode(node: WindowsNode): Promise<readonly H
     const bridge = await removeOverlayOnce();
     // The rest stays on record for the next run.
     if (bridge.some(({ did }) => did === "failed")) return bridge;
+    if (areLeft) {
+      const problem = "the load balancers of services may lead to its endpoints still";
+      return [...bridge, { step: "hns network", what: `HNS network "${network}"`, did: "failed", problem }];
+    }
     return [...bridge, ...(await removeNetwork(hcn, network))];
   });
   const isTold = overlay !== undefined;
-  return [...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlayOnce())];
+  return [...services, ...endpoints, ...host.changes, ...(isTold ? [] : await removeOverlayOnce())];
 }
 
 /** Removes what services have made, before the endpoints that it leads to. */

@@ -8,6 +8,7 @@ import { mismatch } from "../linux/compare.ts";
 import { kernelNearlyFull } from "../linux/conntrack-usage.ts";
 import { findAgain, findLink } from "../linux/host-links.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
+import { kubeProxyBeside } from "../linux/kube-proxy.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { forwardingProblems, ignoreRouters, routersAccepted, turnOnForwarding } from "../linux/node-sysctls.ts";
 import { type ForwardedNetwork, installPacketRules, missingPacketRules, packetTable } from "../linux/packet-rules.ts";
@@ -55,6 +56,8 @@ class BridgeDataPath implements DataPath {
   readonly policies: BridgePolicies;
   readonly services?: BridgeServices;
   readonly #services: BridgeServices;
+  /** Looks for another who balances what this one does. */
+  readonly #findRival: () => readonly string[];
   readonly #networks: ReadonlyMap<string, BridgeNetwork>;
   readonly #resources = new AsyncDisposableStack();
   readonly #pairs: PodPairs;
@@ -69,7 +72,9 @@ class BridgeDataPath implements DataPath {
   /** What pods can do because the node has no packet rules. */
   #unguarded: string | undefined;
 
-  constructor({ networks, cluster, services, leasedTo, logger }: BridgeDataPathOptions) {
+  constructor({ networks: configured, cluster, services, leasedTo, logger }: BridgeDataPathOptions) {
+    // Where `br_netfilter` translates it, what a pod sends to itself leaves by the port that it came from.
+    const networks = configured.map((network) => ({ ...network, hairpin: network.hairpin || services !== undefined }));
     this.#networks = new Map(networks.map((network) => [network.name, network]));
     this.#pairs = this.#resources.use(new PodPairs(logger));
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
@@ -87,6 +92,8 @@ class BridgeDataPath implements DataPath {
       endConnections: (changes) => endStaleConnections(filters, changes, (ip) => this.#isOwn(ip)),
     });
     if (services !== undefined) this.services = this.#services;
+    const { socket } = this.#pairs.tools;
+    this.#findRival = services?.proxyAll === true ? () => kubeProxyBeside(filters, socket) : () => [];
     this.#ports = new Map(
       networks.map((network) => [
         network.name,
@@ -94,7 +101,6 @@ class BridgeDataPath implements DataPath {
       ]),
     );
     if (cluster === undefined) return;
-    const { socket } = this.#pairs.tools;
     const others = new OtherNodes({ cluster, socket, setRules: () => this.#followRules(), logger });
     this.#others = this.#resources.use(others);
   }
@@ -189,7 +195,13 @@ class BridgeDataPath implements DataPath {
   async degraded(): Promise<readonly string[]> {
     const routers = [...this.#networks.values()].flatMap(({ bridge }) => routersAccepted(bridge));
     const others = this.#others?.shortcomings() ?? [];
-    return [...(this.#unguarded === undefined ? [] : [this.#unguarded]), ...others, ...routers, ...kernelNearlyFull()];
+    return [
+      ...(this.#unguarded === undefined ? [] : [this.#unguarded]),
+      ...others,
+      ...routers,
+      ...this.#findRival(),
+      ...kernelNearlyFull(),
+    ];
   }
 
   watch(look: () => Promise<void>): AsyncDisposable {

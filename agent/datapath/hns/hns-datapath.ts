@@ -77,7 +77,7 @@ class HnsDataPath implements DataPath {
       network: balanced,
       settings: options.services,
       networkId: () => this.#requireStanding(balanced, "balance services"),
-      nodeMac: () => options.node.nodeMac(balanced),
+      nodeInterface: () => options.node.nodeInterface(balanced),
       ...(options.servicesListingMs === undefined ? {} : { listingMs: options.servicesListingMs }),
     });
   }

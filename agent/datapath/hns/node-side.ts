@@ -10,7 +10,7 @@ import {
   type HostRunner,
   type HostSettings,
   handBackAddress,
-  nodeMac,
+  nodeInterface,
   prepareHost,
   type RefusedThing,
   type SettingsRoute,
@@ -79,7 +79,7 @@ export function createNodeSide(dataDir: string, run: HostRunner, logger: Logger)
         const { changes } = await handBackAddress(dataDir, run, network.hns.network);
         logger.info("the node's card has its address back", { changes });
       }),
-    nodeMac: ({ hns }) => inTurn(() => nodeMac(hns.nodeAddress, run)),
+    nodeInterface: ({ hns }) => inTurn(() => nodeInterface(hns.nodeAddress, run)),
     cardOf,
     hostNetworkOf: (network) => {
       let gateway: (() => Promise<unknown>) | undefined;

@@ -1,6 +1,6 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import type { Logger } from "../../../shared/log.ts";
-import type { Cidr } from "../../../shared/net/ip.ts";
+import type { Cidr, Ip } from "../../../shared/net/ip.ts";
 import type { HnsConfig } from "../../config/agent-config.ts";
 import type { Hcn } from "../../protocols/hcn/mod.ts";
 
@@ -36,6 +36,14 @@ export interface NodeAdapter {
   readonly prefixLength: number;
 }
 
+/** How the node itself stands in the network. */
+export interface NodeInterface {
+  /** `00-15-5D-01-02-03`. */
+  readonly mac: string;
+  /** Beside the IPv4 address, one that others reach; absent: it has none. */
+  readonly ipv6?: Ip;
+}
+
 /** The node around an HNS network: cards, names, routes, NetNat. Each method can be repeated. */
 export interface NodeSide {
   /** Before a network is made: finds its card, and keeps in mind what the network will take from it. */
@@ -44,8 +52,8 @@ export interface NodeSide {
   setUp(network: HnsNetwork): Promise<void>;
   /** After a network that could not be finished has been deleted. */
   handBack(network: HnsNetwork): Promise<void>;
-  /** Hardware address of the adapter that has the node's own address now, as `00-15-5D-01-02-03`. @throws {CniError} 102 */
-  nodeMac(network: HnsNetwork): Promise<string>;
+  /** The adapter that has the node's own address now. @throws {CniError} 102 */
+  nodeInterface(network: HnsNetwork): Promise<NodeInterface>;
 }
 
 export interface HnsDataPathOptions {

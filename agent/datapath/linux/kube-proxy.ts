@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { askForChain, type NetlinkSocket, readRuleCount } from "../../protocols/netlink/mod.ts";
 import { findLink } from "./host-links.ts";
+import { interfaceError } from "./kernel-errors.ts";
 import { unlessMissing } from "./set-elements.ts";
 
 /** What each of its modes makes in the kernel: family and table of a chain, or an interface. */
@@ -18,24 +19,26 @@ const healthPort = 10_256;
  * Whether a kube-proxy balances services on this node too, or its rules do although it has gone, in sentences. Looks
  * into the calling thread's network namespace.
  * @param filters socket for packet filters @param links socket for interfaces
- * @throws {NetlinkError}
  */
 export function kubeProxyBeside(filters: NetlinkSocket, links: NetlinkSocket): readonly string[] {
+  try {
+    const by = whatBalances(filters, links);
+    if (by === undefined) return [];
+    return [
+      `kube-proxy seems to balance services on this node too, by ${by}: take it away with its rules (kube-proxy --cleanup), or set "services.proxyAll" to false`,
+    ];
+  } catch (caught) {
+    return [interfaceError("look for a kube-proxy", caught).message];
+  }
+}
+
+function whatBalances(filters: NetlinkSocket, links: NetlinkSocket): string | undefined {
   const found = chains.find(({ family, table, chain }) =>
     unlessMissing(false, () => filters.get(askForChain(table, chain, family), readRuleCount) >= 0),
   );
-  const by =
-    found !== undefined
-      ? `the chain "${found.chain}" of the table "${found.family} ${found.table}"`
-      : findLink(links, { name: ipvsInterface }) !== undefined
-        ? `the interface "${ipvsInterface}"`
-        : listensOn(healthPort)
-          ? `whoever listens on port ${healthPort}`
-          : undefined;
-  if (by === undefined) return [];
-  return [
-    `kube-proxy seems to balance services on this node too, by ${by}: take it away with its rules (kube-proxy --cleanup), or set "services.proxyAll" to false`,
-  ];
+  if (found !== undefined) return `the chain "${found.chain}" of the table "${found.family} ${found.table}"`;
+  if (findLink(links, { name: ipvsInterface }) !== undefined) return `the interface "${ipvsInterface}"`;
+  return listensOn(healthPort) ? `whoever listens on port ${healthPort}` : undefined;
 }
 
 /** TCP_LISTEN, of the kernel's list of sockets. */

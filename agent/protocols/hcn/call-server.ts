@@ -7,7 +7,8 @@ import { HcnOperations } from "./operations.ts";
 
 /** A task of the main thread for a thread that may block: a method of `HcnOperations` with its arguments. */
 export type HcnTask =
-  | readonly [method: "list", kind: HcnKind]
+  | readonly [method: "ids", kind: HcnKind]
+  | readonly [method: "findAll", kind: HcnKind, ids: readonly string[]]
   | readonly [method: "find", kind: HcnKind, id: string]
   | readonly [method: "create", kind: HcnKind, id: string | undefined, settings: HcnDocument, networkId?: string]
   | readonly [method: "modify", kind: HcnKind, id: string, request: HcnModify | HcnDocument]
@@ -47,8 +48,10 @@ export function outcomeOf(operations: HcnOperations, task: HcnTask): HcnOutcome 
 
 function perform(operations: HcnOperations, task: HcnTask): unknown {
   switch (task[0]) {
-    case "list":
-      return operations.list(task[1]);
+    case "ids":
+      return operations.ids(task[1]);
+    case "findAll":
+      return operations.findAll(task[1], task[2]);
     case "find":
       return operations.find(task[1], task[2]);
     case "create":

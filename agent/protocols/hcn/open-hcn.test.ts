@@ -1,5 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { HnsService } from "../../../test/fakes/hns/hns-service.ts";
+import { NativeHns } from "../../../test/fakes/hns/native-hns.ts";
+import { outcomeOf } from "./call-server.ts";
 import { type Hcn, HcnError, type HcnOptions, openHcn } from "./mod.ts";
+import { hcnOver } from "./open-hcn.ts";
+import { HcnOperations } from "./operations.ts";
 
 const file = new URL("../../../test/fakes/hns/scripted-thread.ts", import.meta.url);
 const endpointId = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
@@ -34,6 +39,26 @@ async function refused(call: Promise<unknown>): Promise<HcnError> {
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(5);
 }
+
+test("a long list is looked at in parts, each of which has a deadline of its own", async () => {
+  const service = new HnsService();
+  const ids = Array.from({ length: 250 }, () => crypto.randomUUID());
+  for (const id of ids) service.store.endpoints.set(id.toUpperCase(), { ID: id.toUpperCase() });
+  const operations = new HcnOperations(new NativeHns(service));
+  const counts: number[] = [];
+  const hcn = hcnOver({
+    leaked: 0,
+    async call(_, task) {
+      const before = service.calls.length;
+      const outcome = outcomeOf(operations, task);
+      counts.push(service.calls.slice(before).filter(({ fn }) => fn === "HcnOpenEndpoint").length);
+      return outcome.t === "done" ? outcome.value : undefined;
+    },
+    async [Symbol.asyncDispose]() {},
+  });
+  expect((await hcn.endpoints()).map(({ id }) => id)).toEqual(ids);
+  expect(counts).toEqual([0, 100, 100, 50]);
+});
 
 describe("HNS on threads of its own", () => {
   test("every call there and back", async () => {

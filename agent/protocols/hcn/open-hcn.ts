@@ -41,6 +41,12 @@ export type HcnCalls = Pick<CallThreads, "call" | "leaked" | typeof Symbol.async
 
 export const hcnOver = (calls: HcnCalls): Hcn => new ConnectedHcn(calls);
 
+/**
+ * Objects of a list that are looked at by one call: each takes HNS milliseconds, and thousands would take longer than a
+ * call may.
+ */
+const lookedAtInOne = 100;
+
 type Reader<T> = (document: HcnDocument) => T | undefined;
 
 class ConnectedHcn implements Hcn {
@@ -152,8 +158,13 @@ class ConnectedHcn implements Hcn {
 
   async #list<T>(what: string, kind: HcnKind, read: Reader<T>): Promise<readonly T[]> {
     const action = `list the ${what}`;
-    const documents = (await this.#call(action, ["list", kind])) as readonly unknown[];
-    return documents.map((document) => understood(action, document, read));
+    const ids = (await this.#call(action, ["ids", kind])) as readonly string[];
+    const listed: T[] = [];
+    for (let at = 0; at < ids.length; at += lookedAtInOne) {
+      const some = await this.#call(action, ["findAll", kind, ids.slice(at, at + lookedAtInOne)]);
+      for (const document of some as readonly unknown[]) listed.push(understood(action, document, read));
+    }
+    return listed;
   }
 
   async #find<T>(what: string, kind: HcnKind, id: string, read: Reader<T>): Promise<T | undefined> {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { HnsService } from "../../../test/fakes/hns/hns-service.ts";
 import { NativeHns } from "../../../test/fakes/hns/native-hns.ts";
+import type { HcnDocument } from "./hcn.ts";
 import { functionNames, type HcnKind, hcnKinds, NativeError } from "./native.ts";
 import { HcnOperations } from "./operations.ts";
 
@@ -8,20 +9,29 @@ const network = "6f1d3f0e-7c55-4a17-9f63-0a5c3e1d2b4a";
 const namespace = "5e5e5e5e-7c55-4a17-9f63-0a5c3e1d2b4a";
 const endpoint = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 const other = "1a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+const served = "2a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 const defaultRoute = { NextHop: "10.10.1.1", DestinationPrefix: "0.0.0.0/0" };
 const Ipams = [{ Subnets: [{ IpAddressPrefix: "10.10.1.0/24", Routes: [defaultRoute] }] }];
+
+/** Leads to an endpoint that always stands. */
+const balancerAt = (ExternalPort: number): HcnDocument => ({
+  HostComputeEndpoints: [served],
+  PortMappings: [{ Protocol: 6, InternalPort: 80, ExternalPort }],
+  SchemaVersion: { Major: 2, Minor: 0 },
+});
 
 /** What the service takes for a new object of the kind. */
 const settings: Readonly<Record<HcnKind, Readonly<Record<string, unknown>>>> = {
   network: { Name: "other", Type: "NAT", Ipams },
   endpoint: {},
   namespace: {},
-  loadBalancer: { PortMappings: [{ Protocol: 6, InternalPort: 80, ExternalPort: 80 }] },
+  loadBalancer: balancerAt(80),
 };
 
 let service: HnsService;
 let native: NativeHns;
 let operations: HcnOperations;
+const list = (kind: HcnKind) => operations.findAll(kind, operations.ids(kind));
 
 const put = (kind: HcnKind, id: string, document: Readonly<Record<string, unknown>> = {}): void =>
   void service.store.of(kind).set(id.toUpperCase(), { ID: id.toUpperCase(), ...document });
@@ -71,14 +81,14 @@ describe("HNS in operations", () => {
     (call) => {
       for (const id of [endpoint, other]) put("endpoint", id);
       service.fault({ call, times: 1, meanwhile: () => service.store.endpoints.delete(endpoint.toUpperCase()) });
-      expect(operations.list("endpoint")).toEqual([{ ID: other.toUpperCase() }]);
+      expect(list("endpoint")).toEqual([{ ID: other.toUpperCase() }]);
     },
   );
 
   test("any other failure of one object fails the list: an address could be overlooked", () => {
     put("endpoint", endpoint);
     service.fault({ call: "HcnQueryEndpointProperties", hresult: 0x80004005 });
-    expect(failureOf(() => operations.list("endpoint"))).toMatchObject({ hresult: 0x80004005 });
+    expect(failureOf(() => list("endpoint"))).toMatchObject({ hresult: 0x80004005 });
   });
 
   test("what is not there is not found, and its removal is success", () => {
@@ -119,6 +129,8 @@ describe("HNS in operations", () => {
     "%s fails, and nothing stays open",
     (call) => {
       for (const kind of hcnKinds) put(kind, endpoint);
+      put("endpoint", served);
+      const addsPolicy = { ResourceType: "Policy", RequestType: "Add", Settings: {} } as const;
       service.fault({ call, hresult: 0x80004005 });
       const failed: unknown[] = [];
       const attempt = (work: () => unknown): void => {
@@ -129,15 +141,15 @@ describe("HNS in operations", () => {
         }
       };
       for (const kind of hcnKinds) {
-        attempt(() => operations.list(kind));
+        attempt(() => list(kind));
         attempt(() => operations.create(kind, other, settings[kind], kind === "endpoint" ? network : undefined));
-        attempt(() => operations.modify(kind, endpoint, { ResourceType: "Policy", RequestType: "Add", Settings: {} }));
+        attempt(() => operations.modify(kind, endpoint, kind === "loadBalancer" ? balancerAt(81) : addsPolicy));
         attempt(() => operations.remove(kind, endpoint));
       }
       put("endpoint", endpoint);
       attempt(() => operations.attach(namespace, endpoint));
       attempt(() => operations.hnsCall("GET", "/networks/", undefined));
-      // Policies are of networks and endpoints; of a namespace and a load balancer the service takes none.
+      // Policies are of networks and endpoints; of a namespace the service takes none.
       const [refused, asked] = [0x803b0015, 0x80004005].map((hresult) =>
         failed.filter((failure) => (failure as { hresult?: number }).hresult === hresult),
       );
@@ -153,7 +165,7 @@ describe("HNS in operations", () => {
     ["HcnEnumerateNetworks", "<", 'HcnEnumerateNetworks answers "<", wanted JSON'],
   ])("%s answering %j is refused", (_call, text, reason) => {
     native.enumerate = () => text;
-    expect(failureOf(() => operations.list("network"))).toMatchObject({ reason });
+    expect(failureOf(() => list("network"))).toMatchObject({ reason });
   });
 
   test("a document that is none is refused, and its handle closed", () => {

@@ -15,17 +15,21 @@ export class HcnOperations {
     this.#native = native;
   }
 
-  /** All of a kind. HNS lists identifiers alone: what vanishes before it is looked at is left out. */
-  list(kind: HcnKind): readonly HcnDocument[] {
+  /** Of all of a kind: HNS lists nothing else. */
+  ids(kind: HcnKind): readonly string[] {
     const call = functionName("enumerate", kind);
     const ids = parsed(this.#native.enumerate(kind, query), call);
     if (!Array.isArray(ids)) throw misread(call, ids, "an array of identifiers");
-    return ids.flatMap((text: unknown) => {
+    return ids.map((text: unknown) => {
       const id = typeof text === "string" ? parseGuid(text) : undefined;
       if (id === undefined) throw misread(call, text, "a GUID");
-      const document = this.find(kind, id);
-      return document === undefined ? [] : [document];
+      return id;
     });
+  }
+
+  /** What has vanished is left out. */
+  findAll(kind: HcnKind, ids: readonly string[]): readonly HcnDocument[] {
+    return ids.map((id) => this.find(kind, id)).filter((document) => document !== undefined);
   }
 
   find(kind: HcnKind, id: string): HcnDocument | undefined {

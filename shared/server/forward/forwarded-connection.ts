@@ -84,6 +84,9 @@ export class ForwardedConnection {
 
   readonly canWait = false;
 
+  /** Its client waits for this one answer and writes nothing more: the server may close. */
+  readonly isLeft = false;
+
   /** Bytes from the peer, cut anywhere. The array may be reused afterwards. */
   receive(chunk: Uint8Array): void {
     let rest = chunk;

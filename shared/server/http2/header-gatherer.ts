@@ -84,3 +84,7 @@ export class HeaderGatherer {
     }
   }
 }
+
+/** The memory that decoded headers take, about. */
+export const bytesOf = (headers: HeaderList["headers"]): number =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);

@@ -19,7 +19,7 @@ import { httpStatusBlock } from "./answer.ts";
 import { CallQueue, type TurnTaker } from "./call-queue.ts";
 import { broken, type Fault, H2Code, wrongSize } from "./fault.ts";
 import { FrameReader } from "./frame-reader.ts";
-import { HeaderGatherer, type HeaderList } from "./header-gatherer.ts";
+import { bytesOf, HeaderGatherer, type HeaderList } from "./header-gatherer.ts";
 import { Outbox } from "./outbox.ts";
 import { readHead } from "./request-head.ts";
 import { HeldBytes, type RequestMemory } from "./request-memory.ts";
@@ -107,7 +107,12 @@ export class ServerConnection implements StreamOwner {
 
   /** Whether nothing will follow what `take` gives now. */
   get isOver(): boolean {
-    return this.#state.t === "closed" || (this.#leaving && this.#streams.size === 0);
+    return this.#state.t === "closed" || this.isLeft;
+  }
+
+  /** Whether it is over without a fault: all calls are answered, and GOAWAY tells the peer to open no more. */
+  get isLeft(): boolean {
+    return this.#state.t !== "closed" && this.#leaving && this.#streams.size === 0;
   }
 
   /** Whether sending can wait until the peer's call is answered, which saves a packet and a wake-up of the peer. */
@@ -390,8 +395,5 @@ export class ServerConnection implements StreamOwner {
     stream.close();
   }
 }
-
-const bytesOf = (headers: HeaderList["headers"]): number =>
-  headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 
 const nothing = new Uint8Array(0);

@@ -1,6 +1,6 @@
+import { endpointAt, servicePort } from "../../fakes/service-port.ts";
 import { call, NamedServer } from "../../overlay/named-server.ts";
 import { ServiceNode } from "../../overlay/service-node.ts";
-import { endpointAt, servicePort } from "../../support/service-port.ts";
 import { compare, type Row } from "../row.ts";
 import type { OverlaySetting } from "./measure-overlay.ts";
 import { manyServices } from "./measure-services.ts";

@@ -9,9 +9,9 @@ import { deleteFlows, flowText, groupText, OpenFlowClient } from "../../../agent
 import { createLogger } from "../../../shared/log.ts";
 import { formatIp, ipOf } from "../../../shared/net/ip.ts";
 import { deleteAllGroups } from "../../fakes/openflow/requests.ts";
+import { endpointAt, servicePort } from "../../fakes/service-port.ts";
 import type { OpenVswitch } from "../../overlay/open-vswitch.ts";
 import { AgentHome, eventually } from "../../support/agent-process.ts";
-import { endpointAt, servicePort } from "../../support/service-port.ts";
 import { overlayBudgets } from "../budgets.ts";
 import { compare, type Row } from "../row.ts";
 import type { OverlaySetting } from "./measure-overlay.ts";

@@ -13,7 +13,7 @@ import {
 } from "./documents.ts";
 import { changePolicies } from "./networks.ts";
 import { hresult, Refusal } from "./refusal.ts";
-import type { HnsStore } from "./store.ts";
+import { addressPlace, type HnsStore } from "./store.ts";
 import { endpointFromV1 } from "./version-1.ts";
 
 const macPattern = /^([0-9A-F]{2}-){5}[0-9A-F]{2}$/i;
@@ -69,9 +69,9 @@ function checkRoute(route: Document): void {
 /** Each address is one of the network's, not its gateway, and of nobody else; without any the network chooses. */
 function placedAddresses(store: HnsStore, network: Document, document: Document): Document[] {
   const subnets = listOf(network, "Ipams").flatMap((ipam) => listOf(ipam, "Subnets"));
-  const taken = takenIn(store, network);
   const given = listOf(document, "IpConfigurations");
-  const wanted = given.length > 0 ? given : [{ IpAddress: chosen(subnets, taken) }];
+  const isFree = (address: string): boolean => isFreeIn(store, network, address);
+  const wanted = given.length > 0 ? given : [{ IpAddress: chosen(subnets, isFree) }];
   return wanted.map((entry) => {
     const address = textOf(entry, "IpAddress");
     if (address.includes(":")) return entry;
@@ -85,7 +85,7 @@ function placedAddresses(store: HnsStore, network: Document, document: Document)
     if (address === gateway || value === subnet.prefix.first || value === subnet.prefix.last) {
       throw new Refusal(hresult.addressInvalidOrReserved, `${address} is reserved.`);
     }
-    if (taken.has(address)) throw new Refusal(hresult.portAlreadyExists, `${address} is in use.`);
+    if (!isFree(address)) throw new Refusal(hresult.portAlreadyExists, `${address} is in use.`);
     return { IpAddress: address, PrefixLength: entry["PrefixLength"] ?? subnet.prefix.length };
   });
 }
@@ -94,26 +94,21 @@ function placedAddresses(store: HnsStore, network: Document, document: Document)
 function remoteAddresses(store: HnsStore, network: Document, document: Document): Document[] {
   const given = listOf(document, "IpConfigurations");
   if (given.length === 0) throw new Refusal(hresult.invalidEndpoint, "A remote endpoint needs an address.");
-  const taken = takenIn(store, network);
   for (const address of given.map((entry) => textOf(entry, "IpAddress"))) {
     if (!address.includes(":")) ipv4(address);
-    if (taken.has(address)) throw new Refusal(hresult.portAlreadyExists, `${address} is in use.`);
+    if (!isFreeIn(store, network, address)) throw new Refusal(hresult.portAlreadyExists, `${address} is in use.`);
   }
   return given;
 }
 
-const takenIn = (store: HnsStore, network: Document): ReadonlySet<string> =>
-  new Set(
-    [...store.endpoints.values()]
-      .filter((other) => sameGuid(textOf(other, "HostComputeNetwork"), textOf(network, "ID")))
-      .flatMap((other) => listOf(other, "IpConfigurations").map((entry) => textOf(entry, "IpAddress"))),
-  );
+const isFreeIn = (store: HnsStore, network: Document, address: string): boolean =>
+  store.endpoints.holders(addressPlace(textOf(network, "ID"), address)).size === 0;
 
-function chosen(subnets: readonly Document[], taken: ReadonlySet<string>): string {
+function chosen(subnets: readonly Document[], isFree: (address: string) => boolean): string {
   const { first, last } = prefixOf(textOf(subnets[0] ?? {}, "IpAddressPrefix"));
   for (let value = first + 2; value < last; value++) {
     const address = [24, 16, 8, 0].map((shift) => (value >>> shift) & 255).join(".");
-    if (!taken.has(address)) return address;
+    if (isFree(address)) return address;
   }
   throw new Refusal(hresult.addressInvalidOrReserved, "The network has no address left.");
 }

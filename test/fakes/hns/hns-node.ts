@@ -53,7 +53,7 @@ export function hnsNode(changes: Partial<HnsConfig> = {}, more: Partial<HnsDataP
           calls.push("setUp");
           if (node.failing !== undefined) throw node.failing;
         },
-        nodeMac: async () => "00-15-5D-01-02-03",
+        nodeInterface: async () => ({ mac: "00-15-5D-01-02-03", ipv6: ip("fd01::5") }),
         handBack: async ({ name }) => void calls.push(`handBack ${name}`),
       },
       logger: createLogger("debug", (line) => lines.push(line)),

@@ -6,6 +6,7 @@ import type { HnsStore } from "./store.ts";
 export type ModifyingBalancers = "works" | "not implemented" | "says yes, changes nothing";
 
 const dsrFlag = 1;
+const ipv6Flag = 2;
 const maxWithoutDsr = 64;
 
 /** Creates one from a document of V2. @returns its identifier */
@@ -33,12 +34,9 @@ function checkLoadBalancer(store: HnsStore, id: string, settings: Document): voi
   if (endpoints.length === 0) throw new Refusal(hresult.invalidArgument, "The load balancer has no endpoint.");
   if (endpoints.length > maxWithoutDsr && (Number(settings["Flags"] ?? 0) & dsrFlag) === 0)
     throw new Refusal(hresult.invalidArgument, "Invalid number of destinations.");
-  for (const [other, document] of store.loadBalancers) {
-    if (other === id.toUpperCase()) continue;
-    const taken = new Set(placesOf(document));
-    if (placesOf(settings).some((place) => taken.has(place)))
-      throw new Refusal(hresult.portAlreadyExists, "The port already exists.");
-  }
+  const isTaken = (place: string): boolean =>
+    [...store.loadBalancers.holders(place)].some((other) => other !== id.toUpperCase());
+  if (placesOf(settings).some(isTaken)) throw new Refusal(hresult.portAlreadyExists, "The port already exists.");
 }
 
 export function endpointsOf(balancer: Document): readonly string[] {
@@ -46,13 +44,17 @@ export function endpointsOf(balancer: Document): readonly string[] {
   return Array.isArray(list) ? list.map(String) : [];
 }
 
+/** Without any: all of the node's own, of one family. */
 function vipsOf(balancer: Document): readonly string[] {
   const list = own(balancer, "FrontendVIPs");
-  return Array.isArray(list) && list.length > 0 ? list.map(String) : ["*"];
+  if (Array.isArray(list) && list.length > 0) return list.map(String);
+  return [allOf((Number(balancer["Flags"] ?? 0) & ipv6Flag) !== 0)];
 }
 
+const allOf = (isIpv6: boolean): string => (isIpv6 ? "*/6" : "*");
+
 /** What it alone has: addresses, protocols and ports. */
-const placesOf = (balancer: Document): readonly string[] =>
+export const placesOf = (balancer: Document): readonly string[] =>
   listOf(balancer, "PortMappings").flatMap((mapping) =>
     vipsOf(balancer).map((vip) => `${vip} ${String(mapping["Protocol"])} ${String(mapping["ExternalPort"])}`),
   );
@@ -86,7 +88,8 @@ export function whereTo(
   const number = packet.protocol === "tcp" ? 6 : 17;
   for (const balancer of store.loadBalancers.values()) {
     const vips = vipsOf(balancer);
-    if (!vips.includes(packet.to) && !(vips.includes("*") && nodeAddresses.includes(packet.to))) continue;
+    const all = allOf(packet.to.includes(":"));
+    if (!vips.includes(packet.to) && !(vips.includes(all) && nodeAddresses.includes(packet.to))) continue;
     const mapping = listOf(balancer, "PortMappings").find(
       (each) => each["Protocol"] === number && each["ExternalPort"] === packet.port,
     );
@@ -98,7 +101,7 @@ export function whereTo(
     const byClient = mapping["DistributionType"] === 2;
     const chosen = endpoints[spread(byClient ? packet.from : `${packet.from} ${packet.fromPort}`) % endpoints.length];
     if (chosen === undefined) return undefined;
-    const to = textOf(listOf(chosen, "IpConfigurations")[0] ?? {}, "IpAddress");
+    const to = addressFor(chosen, packet.to);
     const isDsr = (Number(balancer["Flags"] ?? 0) & dsrFlag) !== 0;
     return {
       to,
@@ -107,6 +110,12 @@ export function whereTo(
     };
   }
   return undefined;
+}
+
+/** Of the family that the packet is of. */
+function addressFor(endpoint: Document, packetTo: string): string {
+  const addresses = listOf(endpoint, "IpConfigurations").map((entry) => textOf(entry, "IpAddress"));
+  return addresses.find((address) => address.includes(":") === packetTo.includes(":")) ?? "";
 }
 
 /** A pod that would see itself as its client could not answer: a policy of its endpoint hides it. */

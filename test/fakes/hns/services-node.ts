@@ -93,7 +93,7 @@ export class ServicesNode {
 
   goes(packet: Partial<BalancedPacket> = {}): Destination | undefined {
     const usual = { from: "10.9.0.8", fromPort: 40_000, to: "10.96.0.10", port: 80, protocol: "tcp" as const };
-    return whereTo(this.fake.service.store, { ...usual, ...packet }, ["192.168.1.5"]);
+    return whereTo(this.fake.service.store, { ...usual, ...packet }, ["192.168.1.5", "fd01::5"]);
   }
 
   /** How often functions were called during `run`, without those that look at one object. */

@@ -1,5 +1,6 @@
-import type { Document } from "./documents.ts";
-import type { ModifyingBalancers } from "./load-balancers.ts";
+import { type Document, listOf, textOf } from "./documents.ts";
+import { type ModifyingBalancers, placesOf } from "./load-balancers.ts";
+import { PlacedObjects } from "./placed-objects.ts";
 import { hresult, Refusal } from "./refusal.ts";
 
 export type Kind = "network" | "endpoint" | "namespace" | "loadBalancer";
@@ -14,12 +15,20 @@ const absent: Readonly<Record<Kind, number>> = {
 
 const noGuid = "00000000-0000-0000-0000-000000000000";
 
+/** The place of an endpoint: an address in a network. */
+export const addressPlace = (networkId: string, address: string): string => `${networkId.toUpperCase()} ${address}`;
+
+const addressPlaces = (endpoint: Document): readonly string[] =>
+  listOf(endpoint, "IpConfigurations").map((entry) =>
+    addressPlace(textOf(endpoint, "HostComputeNetwork"), textOf(entry, "IpAddress")),
+  );
+
 /** The objects that the service knows. Keys are GUIDs in upper case, as it writes them. */
 export class HnsStore {
   readonly networks = new Map<string, Document>();
-  readonly endpoints = new Map<string, Document>();
+  readonly endpoints = new PlacedObjects(addressPlaces);
   readonly namespaces = new Map<string, Document>();
-  readonly loadBalancers = new Map<string, Document>();
+  readonly loadBalancers = new PlacedObjects(placesOf);
   /** What the service says of itself: Windows Server 2022, where a test wants no other. */
   version = { Major: 13, Minor: 3 };
   modifyingBalancers: ModifyingBalancers = "works";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
 /**
- * For unit tests only: an API server that says what it is told to, in the words of the Kubernetes API (v1), and as one of
+ * An API server that says what it is told to, in the words of the Kubernetes API (v1), and as one of
  * Kubernetes 1.35 says them, to which `test/kubernetes/scripted-server.test.ts` holds it: the headers of a watch go out
  * at once and by themselves, its events one line each in a chunk, from the version on that was asked for. A bookmark
  * comes each minute and two seconds before the watch ends, if anything has happened since it began.
@@ -13,12 +13,11 @@ export class ScriptedApiServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #listening: Promise<void>;
   readonly #scheme: string;
-  /** Each with the version from which on it hears bookmarks; there are watches that hear none. */
-  readonly #watches = new Map<ServerResponse, number>();
+  readonly #watches = new Map<ServerResponse, Watch>();
   /** Watches that were asked for while it was mute. */
   readonly #unanswered = new Set<ServerResponse>();
   /** What happened, for watches that come later. */
-  readonly #history: { readonly version: number; readonly line: string }[] = [];
+  readonly #history: { readonly plural: string; readonly version: number; readonly line: string }[] = [];
   #bookmarking: ReturnType<typeof setInterval> | undefined;
   /** What was asked, in order: `GET /api/v1/nodes?limit=100`. */
   readonly asked: string[] = [];
@@ -86,19 +85,41 @@ export class ScriptedApiServer implements AsyncDisposable {
       },
       ...more,
     });
-    this.#happened(type, this.nodes.get(name) ?? {});
+    this.#happened("nodes", type, this.nodes.get(name) ?? {});
   }
 
   delete(name: string): void {
     const node = this.nodes.get(name);
     this.nodes.delete(name);
     const metadata = { ...(node?.["metadata"] as object), resourceVersion: String(++this.version) };
-    this.#happened("DELETED", { ...node, metadata });
+    this.#happened("nodes", "DELETED", { ...node, metadata });
+  }
+
+  /** An object of another kind, new or instead of the one of its name. */
+  putObject(plural: string, { metadata, ...object }: ScriptedObject): void {
+    const others = this.#without(plural, metadata);
+    const type = others.length === (this.objects.get(plural) ?? []).length ? "ADDED" : "MODIFIED";
+    const made = { ...object, metadata: { ...metadata, resourceVersion: String(++this.version) } };
+    this.objects.set(plural, [...others, made]);
+    this.#happened(plural, type, made);
+  }
+
+  deleteObject(plural: string, { metadata, ...object }: ScriptedObject): void {
+    this.objects.set(plural, this.#without(plural, metadata));
+    this.#happened(plural, "DELETED", {
+      ...object,
+      metadata: { ...metadata, resourceVersion: String(++this.version) },
+    });
+  }
+
+  #without(plural: string, { namespace, name }: ScriptedObject["metadata"]): readonly ScriptedObject[] {
+    const all = this.objects.get(plural) ?? [];
+    return all.filter(({ metadata }) => metadata.name !== name || metadata.namespace !== namespace);
   }
 
   /** Only where something has happened since a watch began: else it hears nothing at all. */
   bookmark(): void {
-    const hearing = [...this.#watches].filter(([, from]) => this.version >= from);
+    const hearing = [...this.#watches].filter(([, { bookmarksFrom }]) => this.version >= bookmarksFrom);
     if (hearing.length > 0) this.bookmarks++;
     for (const [watch] of hearing) watch.write(this.#bookmark());
   }
@@ -123,10 +144,10 @@ export class ScriptedApiServer implements AsyncDisposable {
     await new Promise<void>((resolve) => void this.#server.close(() => resolve()));
   }
 
-  #happened(type: string, object: object): void {
+  #happened(plural: string, type: string, object: object): void {
     const line = lineOf(type, object);
-    this.#history.push({ version: this.version, line });
-    this.send(line);
+    this.#history.push({ plural, version: this.version, line });
+    for (const [watch, of] of this.#watches) if (of.plural === plural) watch.write(line);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -140,9 +161,10 @@ export class ScriptedApiServer implements AsyncDisposable {
     if (answer !== undefined) return say(response, request.method === "POST" ? 201 : 200, answer);
     const [, namespace, plural = ""] = listPath.exec(pathname) ?? [];
     const isOther = this.objects.size > 0 && plural !== "nodes" && name === undefined;
-    if (isOther) return this.#others(plural, namespace, searchParams, response);
+    // Whoever watches others hears of nodes, which are none to him.
+    if (isOther && searchParams.get("watch") !== "true") return this.#others(plural, namespace, searchParams, response);
     if (name !== undefined) return this.#one(name, request, response);
-    if (searchParams.get("watch") === "true") return this.#watch(searchParams, response);
+    if (searchParams.get("watch") === "true") return this.#watch("nodes", searchParams, response);
     const wanted = selected([...this.nodes.values()] as unknown as ScriptedObject[], searchParams);
     const from = Number(searchParams.get("continue") ?? "0");
     if (Number.isNaN(from)) return refuse(response, 400, "invalid continue token: continue key is not valid");
@@ -163,6 +185,10 @@ export class ScriptedApiServer implements AsyncDisposable {
       refuse(response, 404, "the server could not find the requested resource");
       return;
     }
+    if (query.get("watch") === "true") {
+      this.#watch(plural, query, response);
+      return;
+    }
     const items = selected(all, query).filter(
       ({ metadata }) => namespace === undefined || metadata.namespace === namespace,
     );
@@ -180,12 +206,12 @@ export class ScriptedApiServer implements AsyncDisposable {
         ...node,
         metadata: { ...metadata, annotations, resourceVersion: String(++this.version) },
       });
-      this.#happened("MODIFIED", this.nodes.get(name) ?? {});
+      this.#happened("nodes", "MODIFIED", this.nodes.get(name) ?? {});
     }
     say(response, 200, this.nodes.get(name) ?? {});
   }
 
-  #watch(asked: URLSearchParams, response: ServerResponse): void {
+  #watch(plural: string, asked: URLSearchParams, response: ServerResponse): void {
     const version = Number(asked.get("resourceVersion"));
     response.on("close", () => {
       this.#watches.delete(response);
@@ -198,10 +224,11 @@ export class ScriptedApiServer implements AsyncDisposable {
       response.end(lineOf("ERROR", statusOf(410, `too old resource version: ${version} (${this.compactedBelow})`)));
       return;
     }
-    for (const event of this.#history) if (event.version > version) response.write(event.line);
+    for (const event of this.#history)
+      if (event.plural === plural && event.version > version) response.write(event.line);
     const hears = asked.get("allowWatchBookmarks") === "true";
     const bookmarksFrom = hears ? Math.max(version, this.version) + 1 : Number.POSITIVE_INFINITY;
-    this.#watches.set(response, bookmarksFrom);
+    this.#watches.set(response, { plural, bookmarksFrom });
     this.#endAfter(Number(asked.get("timeoutSeconds") ?? "1800"), response, bookmarksFrom);
   }
 
@@ -221,6 +248,13 @@ export class ScriptedApiServer implements AsyncDisposable {
     const status = { daemonEndpoints: { kubeletEndpoint: { Port: 0 } }, nodeInfo: { machineID: "" } };
     return lineOf("BOOKMARK", { kind: "Node", apiVersion: "v1", metadata, spec: {}, status });
   }
+}
+
+interface Watch {
+  /** The kind that it hears of. */
+  readonly plural: string;
+  /** The version from which on it hears bookmarks; there are watches that hear none. */
+  readonly bookmarksFrom: number;
 }
 
 /** An object of the API, as far as requests select by it. */

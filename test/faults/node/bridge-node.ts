@@ -33,6 +33,9 @@ const bridge = "pipette0";
 const ownOfBridge = { kind: "bridge", links: ["lo", bridge] } as const;
 const leasesProgram = new URL("leases-program.ts", import.meta.url).pathname;
 
+/** What is in force for one pod, and where its packets are counted. */
+const ofPolicedPod = /^\t(chain (from|to)|counter denied-(from|to))-/;
+
 const logLines = 60;
 
 export interface BridgeNodeOptions {
@@ -223,10 +226,15 @@ export class BridgeNode implements StressNode {
     const until = performance.now() + this.#agreesWithinMs;
     for (;;) {
       const all = [...(await disagreements(this.#agreement, pods)), ...(await this.#leftovers(pods))];
-      const found = all.filter((line) => this.#clock?.explains(line) !== true);
+      const found = all.filter((line) => !this.isExplained(line));
       if (found.length === 0 || performance.now() > until) return found;
       await Bun.sleep(100);
     }
+  }
+
+  /** Whether what disagrees has a reason that is none of the agent's. */
+  protected isExplained(line: string): boolean {
+    return this.#clock?.explains(line) === true;
   }
 
   async #leftovers(pods: readonly StressPod[]): Promise<readonly string[]> {
@@ -240,7 +248,7 @@ export class BridgeNode implements StressNode {
       // Through the node: something may be mounted over it there.
       ...strayFiles(await lines(`ls -A ${this.home.dataDir}`)),
       ...strayLinks(names, this.#agreement.fixedLinks, pods.length),
-      ...(await this.#strayElements(pods)),
+      ...(await this.strayElements(pods)),
       ...(rules === this.#tables ? [] : [`the node's packet rules are ${rules}, wanted ${this.#tables}`]),
     ];
   }
@@ -261,23 +269,30 @@ export class BridgeNode implements StressNode {
     return plugins === 0 ? [] : [`${plugins} plugins still run, wanted none`];
   }
 
-  /** Without the elements of sets, which come and go with pods, and in one order, whichever of them was made first. */
+  /**
+   * Without the elements of sets, and the chains and counters of policies, which come and go with pods, and in one order,
+   * whichever of them was made first.
+   */
   async #rules(): Promise<string> {
     const ruleset = await this.machine.run("nft --stateless --terse list ruleset");
-    const tables = ruleset.split(/^(?=table )/m).map((table) => table.split(/^(?=\tset |\tchain |\})/m));
+    const tables = ruleset.split(/^(?=table )/m).map((table) => table.split(/^(?=\t(?:set|map|chain|counter) |\})/m));
     return tables
-      .map(([table, ...parts]) => [table, ...parts.map((part) => part.trimEnd()).sort()].join("\n"))
+      .map(([table, ...parts]) =>
+        [
+          table,
+          ...parts
+            .filter((part) => !ofPolicedPod.test(part))
+            .map((part) => part.trimEnd())
+            .sort(),
+        ].join("\n"),
+      )
       .join("\n");
   }
 
   /** On a kernel bridge the packet rules know each pod's port and addresses. */
-  async #strayElements(pods: readonly StressPod[]): Promise<readonly string[]> {
+  protected async strayElements(pods: readonly StressPod[]): Promise<readonly string[]> {
     if (this.kind !== "bridge") return [];
-    const elements = async (set: string): Promise<number> => {
-      const said = await this.machine.run(`nft -j list set ${set}`).catch(() => "{}");
-      const { nftables = [] }: { nftables?: { set?: { elem?: readonly unknown[] } }[] } = JSON.parse(said);
-      return nftables.find(({ set }) => set !== undefined)?.set?.elem?.length ?? 0;
-    };
+    const elements = (set: string): Promise<number> => this.elementsOf("set", set);
     const addresses = (family: 4 | 6): number =>
       pods.flatMap((pod) => pod.addresses).filter((address) => address.includes(":") === (family === 6)).length;
     return strayElements(
@@ -287,6 +302,13 @@ export class BridgeNode implements StressNode {
         ["IPv6 addresses", [await elements(`inet pipette-${bridge} pods6`), addresses(6)]],
       ]),
     );
+  }
+
+  /** Of a set or map by its place; none where there is no such one. */
+  protected async elementsOf(kind: "set" | "map", place: string): Promise<number> {
+    const said = await this.machine.run(`nft -j list ${kind} ${place}`).catch(() => "{}");
+    const { nftables = [] }: { nftables?: Record<string, { elem?: readonly unknown[] }>[] } = JSON.parse(said);
+    return nftables.find((each) => each[kind] !== undefined)?.[kind]?.elem?.length ?? 0;
   }
 
   holdings(): Holdings {

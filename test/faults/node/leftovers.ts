@@ -5,7 +5,7 @@ const lasting = [
   /^agent\.lock$/,
   // Set aside, never deleted: docs/ipam.md, "A damaged database".
   /^leases\.db\.damaged-/,
-  /^(node-uid|nodes\.json|uplink\.json)$/,
+  /^(node-uid|nodes\.json|uplink\.json|policies\.state)$/,
 ];
 
 /** @param names the entries of a data directory */

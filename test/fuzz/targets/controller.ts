@@ -1,6 +1,6 @@
 import { readEvaluation, readStats, readStatus } from "../../../controller/api/bodies.ts";
 import { selectedNode } from "../../../controller/api/node-watch.ts";
-import { PolicyReports } from "../../../controller/api/policy-reports.ts";
+import { PolicyReports } from "../../../controller/reports/policy-reports.ts";
 import { Refusal } from "../../../shared/access/mod.ts";
 import type { Target } from "../engine/target.ts";
 import { nestedMutator, protobufFields } from "../mutate/frames.ts";
@@ -39,12 +39,12 @@ export const controller: Target = {
       const reports = new PolicyReports();
       const policy = { uid: "uid-1", namespace: "x", name: "p", generation: 1, appliedTo: "", rules: [] };
       reports.follow({
-        policies: [{ t: "added", policy, isRewritten: false, nodes: { entered: [], left: [] }, span: [] }],
+        policies: [{ t: "added", policy, isRewritten: false, nodes: { entered: [], left: [] }, span: new Set() }],
       });
       for (const type of types) {
         const body = { header: () => type, body: async () => input };
         const status = await readOrRefused(() => readStatus(body));
-        for (const node of status?.nodes ?? []) reports.enforced("uid-1", node);
+        for (const node of status?.nodes ?? []) reports.enforced("uid-1", { ...node, reportedAtMs: 0 });
         const stats = await readOrRefused(() => readStats(body));
         for (const { trafficStats } of stats?.networkPolicies ?? [])
           if (trafficStats !== undefined) take(reports, trafficStats);

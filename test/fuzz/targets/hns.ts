@@ -76,7 +76,7 @@ export const hns: Target = {
       const service = new HnsService();
       const operations = new HcnOperations(new Answering(service, text));
       for (const kind of hcnKinds) {
-        attempt(() => void operations.list(kind).map((document) => readers[kind](document)));
+        attempt(() => void operations.findAll(kind, operations.ids(kind)).map((document) => readers[kind](document)));
         attempt(() => {
           const document = operations.find(kind, guid);
           if (document !== undefined) readers[kind](document);

@@ -22,6 +22,8 @@ export interface LabOptions {
     readonly tenants?: string;
     readonly services?: { readonly file: string; readonly cidrs?: readonly string[] };
   };
+  /** More sections of a node's agent.yaml. */
+  readonly sections?: (node: string) => object;
 }
 
 /** A cluster on one machine. Nothing of it outlives this process, however that ends. */
@@ -91,14 +93,14 @@ export class Lab implements AsyncDisposable {
   /** One more, with its switch; its agent does not run yet. */
   async addNode(link: Link): Promise<LabNode> {
     const number = ++this.#numbered;
-    const { dataPath = "ovs", ovs = {} } = this.#options;
+    const { dataPath = "ovs", ovs = {}, sections } = this.#options;
     const { nic = dataPath === "ovs" ? "outer-bridge" : "plain" } = this.#options;
     const registry = {
       type: "etcd",
       endpoints: etcdMembers.map((address) => `http://${address}:2379`),
       networks: clusterNetworks,
     };
-    const config = { ovs, nodes: { registry } };
+    const config = { ...sections?.(`n${number}`), ovs, nodes: { registry } };
     const place = { number, link, nic, dataPath, executables, parent: this.directory };
     const node = await LabNode.start({ ...place, config }, this.underlay);
     this.#nodes.set(node.name, node);

@@ -16,7 +16,8 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
   });
   afterEach(() => node[Symbol.asyncDispose]());
 
-  const start = () => node.start({ type: "L2Bridge" }, { services: { from: "file", file }, hnsTimeoutMs: 1_000 });
+  const start = (network: object = { type: "L2Bridge" }) =>
+    node.start({ ...network }, { services: { from: "file", file }, hnsTimeoutMs: 1_000 });
 
   /** Who serves 10.96.0.10, by the file; replaced as a whole, so that no half of it is read. */
   function write(...ips: readonly string[]): void {
@@ -81,26 +82,43 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
     ["done, and its answer lost with the service", { afterwards: 0x800706be }],
     ["done, and its answer late", { holdMs: 1_500, effectFirst: true }],
   ];
-  const calls = [
-    "HcnCreateEndpoint",
-    "HcnQueryEndpointProperties",
-    "HcnCreateLoadBalancer",
-    "HcnQueryLoadBalancerProperties",
-    "HcnDeleteLoadBalancer",
-    "HcnDeleteEndpoint",
-  ];
+  /** What a change of the file makes, by what this HNS can do. */
+  const versions = [
+    [
+      "13.3",
+      { Major: 13, Minor: 3 },
+      [
+        "HcnOpenNetwork",
+        "HcnCreateEndpoint",
+        "HcnQueryEndpointProperties",
+        "HcnCreateLoadBalancer",
+        "HcnQueryLoadBalancerProperties",
+        "HcnDeleteLoadBalancer",
+        "HcnDeleteEndpoint",
+      ],
+    ],
+    [
+      "15.5, which changes load balancers in place",
+      { Major: 15, Minor: 5 },
+      ["HcnOpenLoadBalancer", "HcnModifyLoadBalancer", "HcnQueryLoadBalancerProperties"],
+    ],
+  ] as const;
 
-  test.each(mishaps)(
-    "come to be as the file says, whichever of the calls is %s",
-    async (_, fault) => {
+  const alternate = (now: Elsewhere): Elsewhere => (now === elsewhere[0] ? elsewhere[1] : elsewhere[0]);
+
+  test.each(versions.flatMap((of) => mishaps.map(([what, fault]) => [what, ...of, fault] as const)))(
+    "come to be as the file says, whichever of the calls is %s, by HNS %s",
+    async (_what, _name, version, calls, fault) => {
+      store().version = version;
       let now: Elsewhere = elsewhere[0];
       write(now);
       await start();
       await goesTo(now);
       for (const call of calls) {
-        using _mishap = node.stubs.hns.fault({ ...fault, call, times: 1 });
-        now = now === elsewhere[0] ? elsewhere[1] : elsewhere[0];
+        using mishap = node.stubs.hns.fault({ ...fault, call, times: 1 });
+        now = alternate(now);
         write(now);
+        await mishap.hit();
         await goesTo(now);
       }
       await isClean(now);
@@ -119,10 +137,14 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
       write(now);
       await start();
       await goesTo(now);
-      for (const call of calls.filter((each) => !each.includes("Query"))) {
+      const changing = versions.flatMap(([, version, calls]) => calls.map((call) => [version, call] as const));
+      for (const [version, call] of changing.filter(([, fn]) => /Create|Modify|Delete/.test(fn))) {
+        store().version = version;
+        await node.stop();
+        await start();
         {
           using hang = node.stubs.hns.fault({ call, holdMs: "until released", effectFirst, times: 1 });
-          now = now === elsewhere[0] ? elsewhere[1] : elsewhere[0];
+          now = alternate(now);
           write(now);
           await hang.hit();
           await node.stop(true);
@@ -134,6 +156,43 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
     },
     240_000,
   );
+
+  test("of which there are many: one list, each thing made once, and nothing changed by an agent that starts", async () => {
+    const [services, others] = [100, 200];
+    const endpoints = Array.from({ length: others }, (_, i) => ({
+      ip: `10.9.${2 + (i >> 7)}.${1 + (i & 127)}`,
+      port: 8080,
+    }));
+    const many = Array.from({ length: services }, (_, i) => ({
+      name: `default/s${i}:http`,
+      clusterIp: `10.96.1.${i}`,
+      protocol: "tcp",
+      port: 80,
+      endpoints: [endpoints[i], endpoints[i + services]],
+    }));
+    wine.prefix.write(file, JSON.stringify({ services: many }));
+    const { hns } = node.stubs;
+    const isThere = () => expect.poll(() => [store().loadBalancers.size, remotes().length], { timeout: 120_000 });
+    await start();
+    await isThere().toEqual([services, others]);
+    expect([hns.count("HcnCreateEndpoint"), hns.count("HcnCreateLoadBalancer")]).toEqual([others, services]);
+    await node.stop();
+    hns.calls.length = 0;
+    await start();
+    await expect.poll(() => hns.count("HcnQueryLoadBalancerProperties"), { timeout: 60_000 }).toBe(services);
+    expect((await node.cni("DEL", "nobody")).t).toBe("ok");
+    expect(hns.calls.filter(({ fn }) => /^Hcn(Create|Modify|Delete)/.test(fn))).toEqual([]);
+    expect(hns.count("HcnEnumerateLoadBalancers")).toBe(1);
+  }, 240_000);
+
+  test("on an overlay have an endpoint for the cluster IP, and an address that no pod gets", async () => {
+    write(elsewhere[0]);
+    await start({ type: "Overlay", vsid: 4096 });
+    await goesTo(elsewhere[0]);
+    expect([...remotes()].sort()).toEqual([elsewhere[0], "10.96.0.10"]);
+    const own = node.endpoints().filter(({ Flags }) => Flags !== 1);
+    expect(own.map((each) => [addressesOf(each), each["MacAddress"]])).toEqual([[["10.9.0.254"], "00-15-5D-01-02-03"]]);
+  }, 90_000);
 
   test("are made again where somebody has removed them", async () => {
     write(elsewhere[0]);

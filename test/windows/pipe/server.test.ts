@@ -130,7 +130,7 @@ describeWine("a daemon's pipe", (wine) => {
     test("beside 200 that stop in mid-request", async () => {
       await lab.serve();
       const half = lab.file("half", concat([opening, headers(1), data(1, new Uint8Array(3))]));
-      const crowd = lab.tool("crowd", pipe, "200", "2000", half);
+      const crowd = lab.tool("crowd", pipe, "200", "20000", half);
       await crowd.saying("open: 200");
       await answers();
       expect(crowd.hasEnded).toBe(false);
@@ -141,7 +141,7 @@ describeWine("a daemon's pipe", (wine) => {
       await fillStore(wine.prefix.unixPath("C:\\many"), filling);
       const service = await lab.serve({ dataDir: "C:\\many" });
       const before = residentMb(service);
-      const deaf = lab.tool("crowd", pipe, "10", "6000", lab.file("deaf", tenLists()));
+      const deaf = lab.tool("crowd", pipe, "10", "30000", lab.file("deaf", tenLists()));
       await deaf.saying("open: 10");
       await answers();
       await Bun.sleep(3_000);

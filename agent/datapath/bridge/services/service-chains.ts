@@ -106,24 +106,32 @@ export function serviceRuleset(
 ): Ruleset {
   const rule = rulesOf(table);
   const isAt = (field: Field, name: string): readonly Expression[] => compare(field, "eq", ifnameBytes(name));
-  const fromPods = bridges.map(({ name }) => rule("prerouting", "pods", isAt(inputInterfaceName, name), "inside"));
+  // The bridge itself does not tell in postrouting where a packet that `br_netfilter` has translated came in.
+  const fromPods = bridges.flatMap(({ name }) => {
+    const isFromPods = isAt(inputInterfaceName, name);
+    return [
+      ...sets.map(({ family, hairpins }) => {
+        const { source } = fields[family];
+        const pair = [...loads(0, source, source), keepFor(hairpins.name, { key: 0 }, hairpinSeconds)];
+        return rule("prerouting", "a pod", [...isFromPods, ...packetsOf[family], ...pair]);
+      }),
+      rule("prerouting", "pods", isFromPods, "inside"),
+    ];
+  });
   const whole = [
     rule("prerouting", "others", [], "outside"),
     rule("output", "the node", [], "inside"),
     ...sideRules(table, "outside", sets, options),
     ...sourceRules(table),
   ];
-  const hairpins = bridges.flatMap(({ name }) => {
-    const back = [...isTranslated, ...isAt(inputInterfaceName, name), ...isAt(outputInterfaceName, name)];
-    return sets.flatMap(({ family, hairpins: { name: pairs } }) => {
+  const hairpins = bridges.flatMap(({ name }) =>
+    sets.map(({ family, hairpins }) => {
       const { source, destination } = fields[family];
-      const own = [...packetsOf[family], ...back];
-      return [
-        rule("postrouting", "pods", [...own, ...loads(0, source, source), keepFor(pairs, { key: 0 }, hairpinSeconds)]),
-        rule("postrouting", "a pod and itself", [...own, ...among(pairs, source, destination), masquerade]),
-      ];
-    });
-  });
+      const back = [...packetsOf[family], ...isTranslated, ...isAt(outputInterfaceName, name)];
+      const itself = among(hairpins.name, source, destination);
+      return rule("postrouting", "a pod and itself", [...back, ...itself, masquerade]);
+    }),
+  );
   const redirects = noRedirects(table, bridges);
   return {
     table,

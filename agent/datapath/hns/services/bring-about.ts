@@ -211,6 +211,12 @@ export class Bringing {
     return true;
   }
 
+  /** HNS says that it has no memory where the node has no ports left. */
+  #portsTaken(): string {
+    const count = this.#tools.balancers.all().filter(({ isDsr }) => !isDsr).length;
+    return `${count} load balancers have a block of 64 ports of the node each, and its dynamic ports may be used up`;
+  }
+
   /** Does one thing, unless its last failure is too recent. @returns nothing where it is not done */
   async #attempt<T>(name: string, text: string, work: () => Promise<T>): Promise<T | undefined> {
     const { failures, logger } = this.#tools;
@@ -226,8 +232,9 @@ export class Bringing {
       const isSurprise = caught.isPresence || caught.isAbsence;
       if (isSurprise) this.#surprised = true;
       if (isSurprise && !this.#isLast) return undefined;
-      failures.failed(name, text, caught.message);
-      logger.warn("a part of the services is not in force", { what: name, error: caught.message });
+      const reason = caught.hresult === outOfMemory ? `${caught.message}; ${this.#portsTaken()}` : caught.message;
+      failures.failed(name, text, reason);
+      logger.warn("a part of the services is not in force", { what: name, error: reason });
       if (caught.timedOut) {
         this.#timeouts++;
         // It may still take effect.
@@ -239,5 +246,6 @@ export class Bringing {
   }
 }
 
+const outOfMemory = 0x8007000e;
 /** E_NOTIMPL. */
 const notImplemented = 0x80004001;

@@ -7,13 +7,13 @@ import type { RefusedService, ServicePort, ServiceProxy } from "../../services.t
 import type { EndpointPolicy } from "../documents.ts";
 import type { EndpointListing } from "../endpoint-listing.ts";
 import { hnsError } from "../hns-errors.ts";
-import type { HnsNetwork, HnsServiceSettings } from "../options.ts";
+import type { HnsNetwork, HnsServiceSettings, NodeInterface } from "../options.ts";
 import { Bringing, type BringingTools } from "./bring-about.ts";
 import { Failures } from "./failures.ts";
 import { isOwnId } from "./own-ids.ts";
 import { describeSlot, planBalancers, planEndpoints, resolve } from "./plan.ts";
 import { PresentBalancers } from "./present-balancers.ts";
-import { remoteSubnetsOf } from "./service-endpoint.ts";
+import { policiesIn, remoteSubnetsOf } from "./service-endpoint.ts";
 import { kinds, type NodeView, type Wanted, wantedOf } from "./wanted.ts";
 
 export interface HnsServicesOptions {
@@ -26,8 +26,8 @@ export interface HnsServicesOptions {
   readonly settings: HnsServiceSettings;
   /** Identifier of the network's HNS network. @throws {CniError} 11 while there is none */
   networkId(): string;
-  /** Of the adapter with the node's address, as HNS writes it. */
-  nodeMac(): Promise<string>;
+  /** Of the adapter with the node's address. */
+  nodeInterface(): Promise<NodeInterface>;
   /** Between two listings of load balancers; for tests. */
   readonly listingMs?: number;
 }
@@ -49,7 +49,7 @@ export class HnsServices implements ServiceProxy {
   readonly #options: HnsServicesOptions;
   readonly #tools: BringingTools;
   #features: HcnFeatures | undefined;
-  #nodeMac: string | undefined;
+  #nodeInterface: NodeInterface | undefined;
   #seen: SeenNetwork | undefined;
   #ports: ReadonlyMap<string, ServicePort> | undefined;
   #wanted: Wanted | undefined;
@@ -136,6 +136,7 @@ export class HnsServices implements ServiceProxy {
           ...[...wanted.awaited].map(
             ([ip, keys]) => `HNS has no endpoint ${ip} yet, of this node, for ${keys.join(", ")}`,
           ),
+          ...this.#withoutLoopback(),
           ...this.#opponent(),
         ];
       } catch (caught) {
@@ -153,8 +154,9 @@ export class HnsServices implements ServiceProxy {
     const own = balancers.all().filter(({ id }) => isOwnId(id));
     const all = [...wanted.balancers.values()];
     const byKind = kinds.map((kind) => `${all.filter((one) => one.kind === kind).length} of ${kind}`).join(", ");
-    const { version, dsr, sessionAffinity, modifyLoadBalancer, dualStack, remoteSubnet } = features;
-    const can = Object.entries({ dsr, sessionAffinity, modifyLoadBalancer, dualStack, remoteSubnet });
+    const { version, ...probes } = features;
+    const modifyLoadBalancer = probes.modifyLoadBalancer && this.#tools.modify.works;
+    const can = Object.entries({ ...probes, modifyLoadBalancer });
     const withoutDsr = own.filter(({ isDsr }) => !isDsr).length;
     return [
       `${all.length} load balancers wanted (${byKind}), ${own.length} in HNS`,
@@ -162,6 +164,20 @@ export class HnsServices implements ServiceProxy {
       `${wanted.endpoints.size} endpoints of other nodes and services`,
       `HNS ${version}: ${can.map(([name, has]) => `${has ? "" : "no "}${name}`).join(", ")}`,
     ].join("; ");
+  }
+
+  /** Pods that were there before services were asked for. */
+  #withoutLoopback(): readonly string[] {
+    if (this.#features?.dsr !== true) return [];
+    const pods = this.#endpointsHere().filter(({ namespaceId }) => namespaceId !== "");
+    return pods.flatMap(({ addresses, document }) => {
+      const own = policiesIn(document, "OutBoundNAT").flatMap(({ Destinations }) => Destinations);
+      const [without] = addresses.filter(({ address }) => !own.includes(address));
+      if (without === undefined) return [];
+      return [
+        `the pod ${without.address} is older than the services: it reaches itself through one when it is made anew`,
+      ];
+    });
   }
 
   #opponent(): readonly string[] {
@@ -209,16 +225,17 @@ export class HnsServices implements ServiceProxy {
     if (this.#features === undefined || this.#seen === undefined)
       throw new CniError(CniCode.tryAgainLater, "Cannot balance services: HNS has not been looked at yet");
     const type = hns.type === "Overlay" ? "Overlay" : "L2Bridge";
-    const hasIpv6 = this.#seen.network.subnets.some(({ prefix }) => prefix.includes(":"));
     const here = this.#endpointsHere();
     const health = here.find(({ name, isRemote }) => !isRemote && name !== "" && name === hns.healthEndpoint);
     const overlay =
-      type === "Overlay" ? { sourceVip: formatIp(sourceVipOf(subnet)), nodeMac: await this.#mac() } : undefined;
+      type === "Overlay"
+        ? { sourceVip: formatIp(sourceVipOf(subnet)), nodeMac: (await this.#interface()).mac }
+        : undefined;
     return {
       type,
-      families: type === "L2Bridge" && hasIpv6 && this.#features.dualStack ? [4, 6] : [4],
       remoteSubnets: remoteSubnetsOf(this.#seen.network),
       nodeAddress: hns.nodeAddress,
+      ipv6: await this.#ipv6(this.#seen.network, this.#features, type),
       podSubnet: subnet,
       features: this.#features,
       proxyAll: settings.proxyAll,
@@ -235,9 +252,19 @@ export class HnsServices implements ServiceProxy {
     };
   }
 
-  async #mac(): Promise<string> {
-    this.#nodeMac ??= await this.#options.nodeMac();
-    return this.#nodeMac;
+  async #ipv6({ subnets }: HcnNetwork, { dualStack, version }: HcnFeatures, type: string): Promise<NodeView["ipv6"]> {
+    if (type === "Overlay" || !subnets.some(({ prefix }) => prefix.includes(":")))
+      return { lacks: `the HNS network of type ${type} has no IPv6` };
+    if (!dualStack) return { lacks: `HNS ${version} has no IPv6 beside IPv4` };
+    const { ipv6 } = await this.#interface();
+    return ipv6 === undefined
+      ? { lacks: "the node has no IPv6 address, to which endpoints answer" }
+      : { address: ipv6 };
+  }
+
+  async #interface(): Promise<NodeInterface> {
+    this.#nodeInterface ??= await this.#options.nodeInterface();
+    return this.#nodeInterface;
   }
 
   #endpointsHere() {

@@ -34,9 +34,16 @@ export interface LoadBalancer {
   readonly distribution: number;
 }
 
-/** What HNS gives to one load balancer alone. */
-export const slotOf = ({ vip = "*", protocol, port }: Pick<LoadBalancer, "vip" | "protocol" | "port">): string =>
-  `${vip} ${protocol} ${port}`;
+/** What HNS gives to one load balancer alone; a node port is one of each family. */
+export function slotOf({
+  vip,
+  protocol,
+  port,
+  flags,
+}: Pick<LoadBalancer, "vip" | "protocol" | "port" | "flags">): string {
+  const all = (flags & balancerFlags.ipv6) === 0 ? "*" : "*/6";
+  return `${vip ?? all} ${protocol} ${port}`;
+}
 
 export function toDocument(id: string, balancer: LoadBalancer): HcnDocument {
   const { vip, protocol, port, internalPort, endpoints, sourceVip, flags, distribution } = balancer;
@@ -83,6 +90,7 @@ export function readPresent({ id, endpointIds, document }: HcnLoadBalancer): Pre
         ...(vip === undefined ? {} : { vip }),
         protocol: numberAt(mapping, "Protocol"),
         port: numberAt(mapping, "ExternalPort"),
+        flags,
       }),
     ),
   );

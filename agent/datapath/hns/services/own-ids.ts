@@ -3,9 +3,13 @@ import { digest } from "../../owner-names.ts";
 
 /**
  * Identifiers of what we make in HNS for services: the second half follows from the first. So each of our objects can
- * be told from everybody else's by its identifier alone, also one whose creation HNS carries out after the agent that
- * asked for it was killed, and no record can be missing or wrong. A new object always has a new identifier: a deletion
- * that was given up and comes true later cannot hit its successor.
+ * be told from everybody else's by its identifier alone, and no record can be missing or wrong.
+ *
+ * An agent that is killed between a call and a record of it would leave an object of nobody's, or a record that claims
+ * another's. Here nothing has to be written: HNS gives an object the identifier that it is asked for, so whatever it has
+ * made of us, at whatever time, the next agent knows for ours. Nobody else's is deleted, as 64 bits would have to agree
+ * by chance. A new object always has a new identifier: a deletion that was given up and comes true later cannot hit its
+ * successor.
  */
 export function newOwnId(): string {
   const first = randomBytes(8).toString("hex");

@@ -73,7 +73,8 @@ export function isAsWanted({ mac, isRemote, document }: HcnEndpoint, wanted: Ser
   );
 }
 
-function policiesIn(document: HcnDocument, type: string): readonly HcnDocument[] {
+/** Settings of the policies of a type. */
+export function policiesIn(document: HcnDocument, type: string): readonly HcnDocument[] {
   const listed = document["Policies"];
   return (Array.isArray(listed) ? listed : []).flatMap((each) =>
     isObject(each) && each["Type"] === type && isObject(each["Settings"]) ? [each["Settings"]] : [],

@@ -7,9 +7,9 @@ import { type NodeView, type Wanted, wantedOf } from "./wanted.ts";
 /** A node 10.0.0.1 with two pods, and one other node whose pods an overlay knows. */
 const l2Bridge: NodeView = {
   type: "L2Bridge",
-  families: [4],
   remoteSubnets: [],
   nodeAddress: ip("10.0.0.1"),
+  ipv6: { lacks: "the HNS network of type L2Bridge has no IPv6" },
   podSubnet: cidr("192.168.1.0/24"),
   features: features("15.5"),
   proxyAll: true,
@@ -142,9 +142,23 @@ describe("the load balancers of a service", () => {
     ],
     [
       "of an IPv6 part on a network that has it",
-      { families: [4, 6], local: new Map([["fd00::7", "pod-7"]]) },
-      { clusterIp: ip("fd96::a"), internal: [endpoint("fd00::7", true)], key: "default/web:http/6" },
-      ["cluster IP fd96::a 80->8080/6 3+0 0 from - to pod-7"],
+      { ipv6: { address: ip("fd01::1") }, local: new Map([["fd00::7", "pod-7"]]), healthEndpoint: "host" },
+      {
+        key: "default/web:http/6",
+        clusterIp: ip("fd96::a"),
+        nodePort: 30_080,
+        ingressIps: [ip("2001:db8::1")],
+        internal: [endpoint("fd00::7", true), endpoint("fd00:2::9")],
+        external: [endpoint("fd00::7", true)],
+        keepsClient: true,
+        healthCheckNodePort: 32_000,
+      },
+      [
+        "cluster IP fd96::a 80->8080/6 3+0 0 from fd01::1 to pod-7 fd00:2::9",
+        "node port * 30080->8080/6 3+18 0 from fd01::1 to pod-7",
+        "load balancer IP 2001:db8::1 80->8080/6 3+16 0 from fd01::1 to pod-7",
+        "health port 2001:db8::1 32000->32000/6 2+0 0 from fd01::1 to host",
+      ],
     ],
   ])("%s", (_, view, service, expected) => {
     const wanted = wantedOf([port(service)], { ...l2Bridge, ...view });
@@ -210,6 +224,13 @@ describe("what HNS cannot do is told, and", () => {
       { clusterIp: ip("fd96::a"), internal: [own] },
       [],
       ["the HNS network of type L2Bridge has no IPv6"],
+    ],
+    [
+      "an overlay in a version that knows no subnets of other nodes",
+      { ...overlay, features: features("9.1") },
+      { internal: [own] },
+      [],
+      ["HNS 9.1 knows no subnets of other nodes on an overlay"],
     ],
     [
       "who may come to a load balancer's address: nobody",

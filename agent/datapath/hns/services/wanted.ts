@@ -15,9 +15,11 @@ import { conjuredMac, providerOf, type RemoteSubnet, type ServiceEndpoint } from
 export interface NodeView {
   /** Of the network that the services are on. */
   readonly type: "L2Bridge" | "Overlay";
-  readonly families: readonly Ip["family"][];
   readonly remoteSubnets: readonly RemoteSubnet[];
+  /** IPv4. */
   readonly nodeAddress: Ip;
+  /** The node's own address, or why services have no IPv6 here. */
+  readonly ipv6: { readonly address: Ip } | { readonly lacks: string };
   /** Of this node's pods. */
   readonly podSubnet: Cidr;
   readonly features: HcnFeatures;
@@ -95,9 +97,9 @@ class Making implements Wanted {
   }
 
   add(service: ServicePort): void {
-    const { type, features, overlay, nodeAddress, proxyAll } = this.#view;
+    const { features, overlay, nodeAddress, proxyAll } = this.#view;
     const { key, clusterIp } = service;
-    const impossible = this.#impossible(service, type);
+    const impossible = this.#impossible(service);
     if (impossible !== undefined) {
       this.refused.push({ key, reason: impossible });
       return;
@@ -114,10 +116,13 @@ class Making implements Wanted {
     this.#addHealthPorts(service);
   }
 
-  #impossible({ protocol, clusterIp: { family } }: ServicePort, type: string): string | undefined {
+  #impossible({ protocol, clusterIp: { family } }: ServicePort): string | undefined {
+    const { overlay, features, ipv6 } = this.#view;
     // Nothing says that HNS balances it.
     if (protocol === "sctp") return "HNS balances TCP and UDP alone";
-    return this.#view.families.includes(family) ? undefined : `the HNS network of type ${type} has no IPv${family}`;
+    if (overlay !== undefined && !features.remoteSubnet)
+      return `HNS ${features.version} knows no subnets of other nodes on an overlay`;
+    return family === 6 && "lacks" in ipv6 ? ipv6.lacks : undefined;
   }
 
   #frontsOf(service: ServicePort): readonly Front[] {
@@ -157,8 +162,8 @@ class Making implements Wanted {
 
   /** @returns why not, if so */
   #balance(service: ServicePort, front: Front): string | undefined {
-    const { nodeAddress, features } = this.#view;
     const { family } = service.clusterIp;
+    const nodeAddress = this.#nodeAddress(family);
     const onNode = front.to.filter(({ ip }) => sameIp(ip, nodeAddress));
     const backends = front.to.filter((endpoint) => !onNode.includes(endpoint));
     const targets = new Set(backends.map(({ port }) => port));
@@ -176,7 +181,7 @@ class Making implements Wanted {
       return `it has ${count} endpoints, and HNS takes ${maxEndpointsWithoutDsr} without direct server return`;
     // HNS takes none for an error.
     if (count === 0) return reason;
-    const keepsEndpoint = service.affinitySeconds !== undefined && features.sessionAffinity;
+    const keepsEndpoint = service.affinitySeconds !== undefined && this.#view.features.sessionAffinity;
     const taken = this.#put({
       key: service.key,
       kind: front.kind,
@@ -227,13 +232,17 @@ class Making implements Wanted {
    * a node itself, only the node's own is known.
    */
   #sourceVipFor(family: Ip["family"], remote: readonly Ip[]): string {
-    const { overlay, nodeAddress, remoteSubnets } = this.#view;
-    if (family !== nodeAddress.family) return "";
+    const { overlay, remoteSubnets } = this.#view;
     const isInOverlay = (ip: Ip): boolean => {
       const provider = providerOf(ip, remoteSubnets);
       return provider !== undefined && provider !== formatIp(ip);
     };
-    return overlay !== undefined && remote.every(isInOverlay) ? overlay.sourceVip : formatIp(nodeAddress);
+    return overlay !== undefined && remote.every(isInOverlay) ? overlay.sourceVip : formatIp(this.#nodeAddress(family));
+  }
+
+  #nodeAddress(family: Ip["family"]): Ip {
+    const { nodeAddress, ipv6 } = this.#view;
+    return family === 6 && "address" in ipv6 ? ipv6.address : nodeAddress;
   }
 
   #wantRemote(address: Ip): void {
@@ -250,7 +259,7 @@ class Making implements Wanted {
 
   /** Of all ports of a service the first makes it; health checks are HTTP whatever the service is. */
   #addHealthPorts({ key, ingressIps, healthCheckNodePort: port, preservesDestination }: ServicePort): void {
-    const { healthEndpoint, features, nodeAddress, proxyAll } = this.#view;
+    const { healthEndpoint, features, proxyAll } = this.#view;
     if (port === undefined || healthEndpoint === undefined || !proxyAll) return;
     const { useMux, preserveDip } = mappingFlags;
     for (const vip of ingressIps)
@@ -263,7 +272,7 @@ class Making implements Wanted {
         internalPort: port,
         local: [healthEndpoint],
         remote: [],
-        sourceVip: this.#sourceVipFor(nodeAddress.family, []),
+        sourceVip: this.#sourceVipFor(vip.family, []),
         flags: vip.family === 6 ? balancerFlags.ipv6 : 0,
         mappingFlags: preservesDestination && features.dsr ? useMux + preserveDip : 0,
         distribution: distributions.connection,

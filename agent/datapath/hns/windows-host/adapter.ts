@@ -1,4 +1,4 @@
-import { type Cidr, formatCidr, formatIp, type Ip, sameIp } from "../../../../shared/net/ip.ts";
+import { type Cidr, contains, formatCidr, formatIp, type Ip, sameIp } from "../../../../shared/net/ip.ts";
 import type { HostRunner } from "./powershell.ts";
 import { HostRecord, type SavedAdapter } from "./record.ts";
 import type { HostSettings } from "./settings.ts";
@@ -27,12 +27,26 @@ export async function findAdapter(nodeAddress: Ip, run: HostRunner): Promise<Hos
   return toHostAdapter(requireCard(seen, nodeAddress));
 }
 
-/** Hardware address of the adapter that has this address of the node, of whatever kind it is. @throws {CniError} 102 */
-export async function nodeMac(nodeAddress: Ip, run: HostRunner): Promise<string> {
-  const adapter = adapterOf(await Tables.list(run, action, ["adapters", "addresses"]), nodeAddress);
+/**
+ * The adapter that has this address of the node, of whatever kind it is: its hardware address as HNS writes it, and an
+ * IPv6 address of it that others reach.
+ * @throws {CniError} 102
+ */
+export async function nodeInterface(
+  nodeAddress: Ip,
+  run: HostRunner,
+): Promise<{ readonly mac: string; readonly ipv6?: Ip }> {
+  const seen = await Tables.list(run, action, ["adapters", "addresses"]);
+  const adapter = adapterOf(seen, nodeAddress);
   if (adapter === undefined) throw hostError(action, `no adapter holds ${formatIp(nodeAddress)}`, "one that does");
-  return hnsMac(adapter.mac);
+  const ipv6 = seen
+    .get("addresses")
+    .find(({ ip, index }) => index === adapter.index && ip.family === 6 && !contains(linkLocal, ip))?.ip;
+  return { mac: hnsMac(adapter.mac), ...(ipv6 === undefined ? {} : { ipv6 }) };
 }
+
+/** Of each adapter, and known on its own link alone. */
+const linkLocal: Cidr = { ip: { family: 6, value: 0xfe80n << 112n }, prefix: 10 };
 
 /** What `prepareHost` needs of the settings; `adapter` is the name that the card must have, where one is asked for. */
 export type PrepareSettings = Pick<HostSettings, "dataDir" | "nodeAddress" | "hnsNetwork"> & {

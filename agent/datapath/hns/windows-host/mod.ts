@@ -3,7 +3,7 @@
  * switch's extension. It makes no decisions: the data path passes the settings. Each step of `steps/` finds what is
  * right already, makes the rest, verifies it, and can be undone; changes are recorded in the data directory.
  */
-export { findAdapter, nodeMac, prepareHost } from "./adapter.ts";
+export { findAdapter, nodeInterface, prepareHost } from "./adapter.ts";
 export { cleanUpHost, handBackAddress } from "./clean-up.ts";
 export { startedPods } from "./pod-adapters.ts";
 export { type HostRunner, openHostRunner } from "./powershell.ts";

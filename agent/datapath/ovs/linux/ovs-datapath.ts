@@ -256,11 +256,7 @@ class OvsDataPath implements DataPath {
   /** Where the switch balances services for everybody, another one that does is in its way. */
   #kubeProxy(): readonly string[] {
     if (this.#options.services?.proxyAll !== true) return [];
-    try {
-      return kubeProxyBeside(this.#filters, this.#pairs.tools.socket);
-    } catch (caught) {
-      return [interfaceError("look for a kube-proxy", caught).message];
-    }
+    return kubeProxyBeside(this.#filters, this.#pairs.tools.socket);
   }
 
   /** Host's ends that are in service or should be. */

@@ -83,7 +83,7 @@ test("what the switch has already is not put in again, nor is a bundle without a
 
 describe("a connection that is lost", () => {
   test("is told with its reason, until there is another one", async () => {
-    const program = await start({ setMs: 50 });
+    const program = await start({ setMs: 1_000 });
     expect(program.status).toMatchObject({ connected: false, lastError: "" });
     await program.set(one("a", part([numbered(1)])));
     await made.close();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { formatIp, parseCidr, parseIp } from "../../../../shared/net/ip.ts";
-import { endpointAt, servicePort } from "../../../../test/support/service-port.ts";
+import { endpointAt, servicePort } from "../../../../test/fakes/service-port.ts";
 import type { ServicePort } from "../../services.ts";
 import { AppliedServices } from "./applied-services.ts";
 

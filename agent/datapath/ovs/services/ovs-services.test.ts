@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { createLogger } from "../../../../shared/log.ts";
 import { formatIp, parseCidr, parseIp } from "../../../../shared/net/ip.ts";
-import { endpointAt, servicePort } from "../../../../test/support/service-port.ts";
+import { endpointAt, servicePort } from "../../../../test/fakes/service-port.ts";
 import type { ServicePort } from "../../services.ts";
 import { nodePortsName } from "../node-host.ts";
 import type { ServiceWays } from "../overlay-node.ts";

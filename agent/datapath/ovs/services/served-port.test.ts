@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { formatIp, parseCidr } from "../../../../shared/net/ip.ts";
-import { endpointAt as at, servicePort } from "../../../../test/support/service-port.ts";
+import { endpointAt as at, servicePort } from "../../../../test/fakes/service-port.ts";
 import type { Endpoint, ServicePort } from "../../services.ts";
 import {
   isSame,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
-import { endpointAt, servicePort } from "../../../../test/support/service-port.ts";
+import { endpointAt, servicePort } from "../../../../test/fakes/service-port.ts";
 import { flowText, groupText } from "../../../protocols/openflow/mod.ts";
 import type { ServicePort } from "../../services.ts";
 import type { FlowSet } from "../program/flow-set.ts";

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ApiClient } from "../../shared/kubernetes/mod.ts";
-import { createLogger } from "../../shared/log.ts";
 import { PolicyControllerDouble } from "../../test/fakes/policy-controller.ts";
 import { eventually } from "../../test/support/eventually.ts";
+import { createLogger } from "../log.ts";
 import { type Happening, KubernetesEvents } from "./kubernetes-events.ts";
+import { ApiClient } from "./mod.ts";
 
 let server: PolicyControllerDouble;
 const lines: string[] = [];
@@ -77,11 +77,26 @@ test.each([403, 404, 409])("one that is refused with %i is not told again", asyn
   expect(server.reports.filter(({ body }) => body["message"] === happening.message)).toEqual([]);
 });
 
+test("an agent that lacks the right says so once, and again where it was taken away", async () => {
+  const warned = () => lines.filter((line) => line.includes("give the agent the right to create events")).length;
+  await using events = open();
+  server.refusal = 403;
+  for (const message of ["1", "2"]) events.tell({ ...happening, message });
+  await eventually(() => warned() > 0, "a word");
+  server.refusal = undefined;
+  events.tell({ ...happening, message: "3" });
+  await eventually(() => server.reports.length > 0, "the next event");
+  expect([warned(), server.reports.length]).toEqual([1, 1]);
+  server.refusal = 403;
+  events.tell({ ...happening, message: "4" });
+  await eventually(() => warned() > 1, "another word");
+});
+
 test("while the API server is away a bounded number waits, and is told when it is back", async () => {
   server.refusal = 503;
   await using events = open();
   for (let i = 0; i < 300; i++) events.tell({ ...happening, message: `${i}` });
-  await eventually(() => lines.some((line) => line.includes("what Kubernetes is told of network policies")), "a word");
+  await eventually(() => lines.some((line) => line.includes("what Kubernetes is told in Events")), "a word");
   server.refusal = undefined;
   await eventually(() => server.reports.length >= 100, "those that have waited");
   expect(server.reports.length).toBe(100);

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import type { Changes } from "../policy/mod.ts";
-import { type NodeReport, PolicyReports } from "./policy-reports.ts";
+import { PolicyReports, type TimedReport } from "./policy-reports.ts";
 
 let reports: PolicyReports;
 beforeEach(() => {
@@ -8,14 +8,16 @@ beforeEach(() => {
 });
 
 function happen(t: "added" | "updated" | "deleted", uid: string, ...left: readonly string[]): void {
-  const policies = [{ t, policy: { uid }, nodes: { left } }];
+  const span = { has: (node: string) => node !== "elsewhere" && !left.includes(node) };
+  const policies = [{ t, policy: { uid }, nodes: { left }, span }];
   reports.follow({ policies } as unknown as Pick<Changes, "policies">);
 }
-const report = (nodeName: string, message = ""): NodeReport => ({
+const report = (nodeName: string, message = "", reportedAtMs = 1): TimedReport => ({
   nodeName,
   generation: 1,
   realizationFailure: message !== "",
   message,
+  reportedAtMs,
 });
 const packets = (count: number) => ({ packets: count, bytes: 10 * count, sessions: 2 * count });
 const nodes = (uid = "p") => reports.nodesOf(uid).map(({ nodeName, message }) => `${nodeName} ${message}`.trim());
@@ -54,4 +56,20 @@ test("a node's message is a sentence, and there are no more nodes than a cluster
   expect(reports.nodesOf("p")).toHaveLength(10_000);
   reports.enforced("p", report("n0", "x".repeat(600)));
   expect(reports.nodesOf("p")[0]?.message).toBe("x".repeat(512));
+});
+
+test("the newer of two reports of a node holds, in whatever order they come", () => {
+  happen("added", "p");
+  reports.enforced("p", report("n1", "newer", 7));
+  expect(reports.enforced("p", report("n1", "older", 6))).toBe(true);
+  expect(nodes()).toEqual(["n1 newer"]);
+  reports.enforced("p", report("n1", "newest", 8));
+  expect(nodes()).toEqual(["n1 newest"]);
+});
+
+test("nothing is kept of a node that a policy does not concern, or no more", () => {
+  happen("added", "p");
+  expect([reports.enforced("p", report("elsewhere")), reports.enforced("p", report("n1"))]).toEqual([false, true]);
+  happen("updated", "p", "n1");
+  expect([reports.enforced("p", report("n1")), nodes()]).toEqual([false, []]);
 });

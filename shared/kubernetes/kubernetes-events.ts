@@ -1,13 +1,14 @@
-import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
-import { type ApiClient, ApiError } from "../../shared/kubernetes/mod.ts";
-import type { Logger } from "../../shared/log.ts";
+import { ReconcileLoop } from "../async/reconcile-loop.ts";
+import type { Logger } from "../log.ts";
+import type { ApiClient } from "./api-client.ts";
+import { ApiError } from "./api-error.ts";
 
-/** What `kubectl describe` shows of a pod or a policy. */
+/** What `kubectl describe` shows of a pod, a policy or a service. */
 export interface Happening {
-  readonly kind: "Pod" | "NetworkPolicy";
+  readonly kind: keyof typeof apiVersions;
   readonly of: { readonly namespace: string; readonly name: string; readonly uid: string };
   /** One word, for programs. */
-  readonly reason: "StartedIsolated" | "NotEnforced";
+  readonly reason: string;
   readonly message: string;
 }
 
@@ -27,10 +28,10 @@ const maxNameChars = 200;
 /** Longer ones are refused. */
 const maxMessageChars = 1024;
 
-const apiVersions = { Pod: "v1", NetworkPolicy: "networking.k8s.io/v1" } as const;
+const apiVersions = { Pod: "v1", Service: "v1", NetworkPolicy: "networking.k8s.io/v1" } as const;
 
 /**
- * Tells Kubernetes what happens to pods and policies, as Events. The same is told once, also by many nodes: an event's
+ * Tells Kubernetes what happens to pods, policies and services, as Events. The same is told once, also by many nodes: an event's
  * name says what it tells, so that the API server refuses the second.
  */
 export class KubernetesEvents implements AsyncDisposable {
@@ -38,12 +39,14 @@ export class KubernetesEvents implements AsyncDisposable {
   readonly #loop: ReconcileLoop;
   readonly #waiting = new Map<string, { readonly happening: Happening; readonly at: string }>();
   readonly #told = new Set<string>();
+  /** Once, until one is taken again. */
+  #isRefusalLogged = false;
 
   constructor(options: KubernetesEventsOptions) {
     this.#options = options;
     const { logger } = options;
     this.#loop = new ReconcileLoop({
-      ...{ what: "what Kubernetes is told of network policies", logger, isDamped: true },
+      ...{ what: "what Kubernetes is told in Events", logger, isDamped: true },
       reconcile: async () => {
         await this.#send();
         return undefined;
@@ -77,14 +80,26 @@ export class KubernetesEvents implements AsyncDisposable {
             metadata: { name, namespace },
           },
         );
+        this.#isRefusalLogged = false;
       } catch (caught) {
-        // Another node has told it (409), or the namespace is gone or going (404, 403).
-        if (!(caught instanceof ApiError && [403, 404, 409].includes(caught.status ?? 0))) throw caught;
+        this.#refused(caught);
       }
       this.#waiting.delete(name);
       if (this.#told.size >= maxTold) this.#told.clear();
       this.#told.add(name);
     }
+  }
+
+  /** @throws what may be otherwise the next time */
+  #refused(caught: unknown): void {
+    if (!(caught instanceof ApiError && [403, 404, 409].includes(caught.status ?? 0))) throw caught;
+    // Another node has told it (409), or the pod's namespace is gone (404) or going, which is a 403 as well.
+    const lacksRight = caught.status === 403 && !caught.is.includes("is being terminated");
+    if (!lacksRight || this.#isRefusalLogged) return;
+    this.#isRefusalLogged = true;
+    this.#options.logger.warn("Kubernetes is not told of network policies: give the agent the right to create events", {
+      error: caught.message,
+    });
   }
 }
 
