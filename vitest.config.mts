@@ -12,11 +12,17 @@ const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
 // With etcd, programs of Kubernetes or container runtimes, which mostly wait for one another: one file at a time, beside
 // those.
 const peers = ["test/{clients,kubernetes,registry}/**/*.test.ts"];
-// Whole clusters take some twelve minutes more, and Antrea's controller has to be built: only "npm run test:kubernetes"
+// Whole clusters take some twelve minutes more, and what is Antrea's has to be built: only "npm run test:kubernetes"
 // runs them.
-const clusters = ["antrea-controller", "bridge", "open-vswitch", "first-cluster", "openvswitch-pods", "policies"].map(
-  (name) => `test/kubernetes/${name}.test.ts`,
-);
+const clusters = [
+  "antrea-agent",
+  "antrea-controller",
+  "bridge",
+  "open-vswitch",
+  "first-cluster",
+  "openvswitch-pods",
+  "policies",
+].map((name) => `test/kubernetes/${name}.test.ts`);
 
 // Tests that start our plugins, once more with the small program of forward/ in front of them. Always: the verbs, agents
 // that answer anything or nothing, and plugin and agent struck at any step. All by "npm run test:forwarded".

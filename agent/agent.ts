@@ -32,7 +32,7 @@ import {
   StartingContext,
   takeNetworksOver,
 } from "./reconcile/mod.ts";
-import { balancingRpcs } from "./server/balancing-service.ts";
+import { balancingRpcs, type PodAddress } from "./server/balancing-service.ts";
 import { cniRpcs } from "./server/cni-service.ts";
 import { agentForwarding } from "./server/forwarding.ts";
 import { agentIpamRpcs } from "./server/ipam-service.ts";
@@ -239,7 +239,10 @@ export class Agent {
       cniRpcs(this.#context, gate),
       nodeRpcs(this.#context, this.#janitor, gate, info),
       policyRpcs(() => this.#policies),
-      balancingRpcs(() => this.#services),
+      balancingRpcs(
+        () => this.#services,
+        () => this.#podAddresses(),
+      ),
       repairRpcs(this.#context, gate, () => this.#runtimeFile.write(this.#context.config)),
       registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
       agentIpamRpcs(this.#context, this.#janitor, gate),
@@ -357,6 +360,14 @@ export class Agent {
     const { logger, meter } = this.#context;
     const measured = timed(proxy, { apply: "services" }, meter);
     return this.#resources.use(openServices({ ...config, services }, measured, logger, { events, meter }));
+  }
+
+  #podAddresses(): readonly PodAddress[] {
+    return this.#context.allocator
+      .list()
+      .flatMap(({ address, pod }) =>
+        pod === undefined ? [] : [{ ip: address.ip, pod: `${pod.namespace}/${pod.name}` }],
+      );
   }
 
   #notReady(): string | undefined {

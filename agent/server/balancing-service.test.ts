@@ -14,14 +14,68 @@ const port: ServicePort = {
   ...{ cluster: [at("fd00::1", false)], keepsClient: true, preservesDestination: false },
 };
 
-async function listed(of: Pick<NodeServices, "wanted" | "refusalOf"> | undefined): Promise<BalancedService[]> {
-  const [rpc] = balancingRpcs(() => of);
+type Balanced = Pick<NodeServices, "wanted" | "refusalOf" | "trace">;
+const pods = [
+  { ip: parseIp("10.0.0.1")!, pod: "x/a" },
+  { ip: parseIp("fd00::1")!, pod: "x/a" },
+];
+
+async function listed(of: Balanced | undefined): Promise<BalancedService[]> {
+  const [rpc] = balancingRpcs(
+    () => of,
+    () => pods,
+  );
   const answers = rpc?.handle({}, {} as CallContext) as AsyncIterable<BalancedService>;
   return await Array.fromAsync(answers);
 }
 
+const packets: unknown[] = [];
+/** What the model says. */
+const traced: Balanced = {
+  wanted: new Map(),
+  refusalOf: (key) => (key === port.key ? "too many" : undefined),
+  trace: (packet) => {
+    packets.push(packet.from);
+    const endpoints = [at("10.0.0.1", true), { ...at("fd00::1", false), weight: 300 }];
+    return { outcome: "balanced", key: port.key, reasons: ["It is"], endpoints };
+  },
+};
+
+async function ask(sender: string, address = "10.96.0.1", number = 80, protocol = "tcp"): Promise<unknown> {
+  const [, rpc] = balancingRpcs(
+    () => traced,
+    () => pods,
+  );
+  return await rpc?.handle({ address, port: number, protocol, sender }, {} as CallContext);
+}
+
+test("asks the model for a sender of each kind, and tells what it says with each endpoint's share", async () => {
+  expect(await ask("x/a")).toEqual({
+    ...{ outcome: "balanced", key: "x/web" },
+    reasons: ["It is", "It is not in force as it is to be: too many"],
+    endpoints: [
+      { address: "10.0.0.1:8080", local: true, percent: 25 },
+      { address: "[fd00::1]:8080", local: false, percent: 75 },
+    ],
+  });
+  for (const sender of ["10.0.0.1", "pod", "outside", "192.0.2.200"]) await ask(sender);
+  const ips = pods.map(({ ip }) => ip);
+  expect(packets).toEqual([
+    { t: "pod", ips },
+    { t: "pod", ips: ips.slice(0, 1) },
+    { t: "pod", ips: [] },
+    { t: "outside", ips: [] },
+    { t: "outside", ips: [parseIp("192.0.2.200")] },
+  ]);
+  await ask("host");
+  expect(packets.at(-1)).toMatchObject({ t: "host" });
+  await expect(ask("x/nobody")).rejects.toThrow('this node has no pod "x/nobody"');
+  await expect(ask("pod", "nowhere")).rejects.toThrow('"nowhere" with port 80/tcp is nothing to ask for');
+  await expect(ask("pod", "10.96.0.1", 80, "icmp")).rejects.toThrow("80/icmp is nothing");
+});
+
 test("tells each port of each service, and for whom its endpoints answer", async () => {
-  const services = { wanted: new Map([[port.key, port]]), refusalOf: () => "too many" };
+  const services = { ...traced, wanted: new Map([[port.key, port]]), refusalOf: () => "too many" };
   expect(await listed(services)).toEqual([
     {
       ...{ key: "x/web", protocol: "tcp", clusterIp: "10.96.0.1", port: 80, nodePort: 30_080 },

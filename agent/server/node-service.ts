@@ -30,7 +30,7 @@ export interface NodeInfo {
   /** What is not in force of them as it is to be, in sentences. */
   policyDifferences(): Promise<readonly string[]>;
   /** The services that are balanced; absent: none are. */
-  services(): Pick<NodeServices, "summary" | "degraded"> | undefined;
+  services(): Pick<NodeServices, "summary" | "degraded" | "differences" | "fault"> | undefined;
   /** `starting`, `joining`, `ready` or `stopping`. */
   state(): string;
   /** What does not work with the registry now. */
@@ -80,6 +80,8 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
         policies: info.policies(),
         policyDifferences: isOfRuntime || info.notReady() !== undefined ? [] : await info.policyDifferences(),
         services: info.services()?.summary ?? "",
+        serviceDifferences: isOfRuntime || info.notReady() !== undefined ? [] : await differences(info),
+        servicesFault: info.services()?.fault ?? "",
       };
     }),
     rpc(nodeService.listInterfaces, async () => {
@@ -123,8 +125,10 @@ export async function outages(
 
 const shortcomings = async ({ dataPath }: AgentContext, info: NodeInfo): Promise<readonly string[]> => [
   ...(await dataPath.degraded()),
-  ...((await info.services()?.degraded()) ?? []),
+  ...(info.services()?.degraded ?? []),
 ];
+
+const differences = async (info: NodeInfo): Promise<readonly string[]> => (await info.services()?.differences()) ?? [];
 
 /** Why new pods get no network while running pods are fine and must not be evicted. */
 const lacks = (context: AgentContext): readonly NodeProblem[] =>

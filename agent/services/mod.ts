@@ -2,3 +2,4 @@
 export type { NodeServices } from "./node-services.ts";
 export { openServices } from "./open-services.ts";
 export { serviceFileSchema } from "./service-file.ts";
+export type { Sender, Traced } from "./trace-service.ts";

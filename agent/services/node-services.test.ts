@@ -50,7 +50,7 @@ function set(retryMs = 10) {
     lines,
     told,
     services: new NodeServices({
-      ...{ node: "n1", source, proxy, answersHealthChecks: true, logger, times },
+      ...{ node: "n1", source, proxy, config: { proxyAll: true, nodePortAddresses: [] }, logger, times },
       events: { tell: (happening) => void told.push(happening) },
     }),
   };
@@ -76,9 +76,8 @@ test("nothing is changed before the source knows all, and the start does not wai
   await services.begin();
   expect(proxy.calls).toBe(0);
   expect(services.summary).toBe("services: none are known yet: the API server is away");
-  expect(await services.degraded()).toEqual([
-    "The services are not followed, and those in force stay: the API server is away",
-  ]);
+  expect(services.fault).toBe("the API server is away");
+  expect(await services.differences()).toEqual([]);
   source.tell("a");
   await eventually(() => proxy.applied.length === 1, "the first state");
 });
@@ -118,7 +117,7 @@ test("what is refused is told, and holds up no other", async () => {
   await services.begin();
   expect([services.refusalOf("a"), services.refusalOf("b")]).toEqual(["a test says so", undefined]);
   expect(services.summary).toBe("services: 2 ports in force, 1 of them refused");
-  expect(await services.degraded()).toEqual(['Service "a" is not in force as it is to be: a test says so']);
+  expect(services.degraded).toEqual(['Service "a" is not in force as it is to be: a test says so']);
   source.tell("a", "c");
   await eventually(() => proxy.inForce.has("c"), "another service");
   expect(lines.map((line) => JSON.parse(line).error)).toEqual([
@@ -161,7 +160,7 @@ test("what is not as a service says stands with its port, in status, and once as
     `a test says so; ${message}`,
     undefined,
   ]);
-  expect(await services.degraded()).toEqual([
+  expect(services.degraded).toEqual([
     'Service "x/web:http" is not in force as it is to be: a test says so',
     'Service "x/gone" is not in force as it is to be: a test says so',
     `Service "x/web": ${message}`,
@@ -182,9 +181,8 @@ test("a data path that is away is asked again, and its fault is told", async () 
   expect(lines.map((line) => JSON.parse(line).error)).toEqual(["the switch is away"]);
   await eventually(() => services.summary === "services: 1 ports in force", "the end of the change");
   proxy.away = "the switch is away again";
-  expect(await services.degraded()).toEqual([
-    "What is in force of the services is not known: the switch is away again",
-  ]);
+  expect(await services.differences()).toEqual(["what is in force is not known: the switch is away again"]);
+  expect(services.degraded).toEqual([]);
 });
 
 test("its end ends a change that is under way, and the source", async () => {

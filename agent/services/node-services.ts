@@ -3,21 +3,24 @@ import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
 import { withTimeout } from "../../shared/async/with-timeout.ts";
 import type { KubernetesEvents } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
+import type { Ip } from "../../shared/net/ip.ts";
 import { reasonOf } from "../../shared/reason.ts";
+import type { ServicesConfig } from "../config/agent-config.ts";
 import type { RefusedService, ServicePort, ServiceProxy } from "../datapath/services.ts";
 import type { AgentMeter, AgentSamples } from "../metrics/meter.ts";
 import type { ServiceProblem } from "./decide.ts";
 import { HealthChecks } from "./health-checks.ts";
 import { ServiceMeasures } from "./service-measures.ts";
 import type { ServiceSource } from "./service-source.ts";
+import { type Traced, type TracedPacket, traceService } from "./trace-service.ts";
 
 export interface NodeServicesOptions {
   readonly source: ServiceSource;
   readonly proxy: ServiceProxy;
   /** This one, as Kubernetes calls it. */
   readonly node: string;
-  /** Whether load balancers' questions at ports of the node are answered. */
-  readonly answersHealthChecks: boolean;
+  /** Where kube-proxy has what comes from outside (`proxyAll: false`), it answers load balancers' questions, too. */
+  readonly config: Pick<ServicesConfig, "proxyAll" | "nodePortAddresses">;
   /** Absent: Kubernetes is told nothing. */
   readonly events?: Pick<KubernetesEvents, "tell">;
   readonly logger: Logger;
@@ -66,8 +69,8 @@ export class NodeServices implements AsyncDisposable {
     this.#options = options;
     this.#times = options.times ?? usualTimes;
     this.#measures = new ServiceMeasures(options.source, options.meter);
-    const { answersHealthChecks, node, logger } = options;
-    if (answersHealthChecks)
+    const { config, node, logger } = options;
+    if (config.proxyAll)
       this.#healthChecks = new HealthChecks({
         node,
         isHealthy: () => this.#away === undefined,
@@ -110,6 +113,11 @@ export class NodeServices implements AsyncDisposable {
     return all.length === 0 ? undefined : all.join("; ");
   }
 
+  /** @param nodeAddresses this node's own, without loopback */
+  trace(packet: TracedPacket, nodeAddresses: readonly Ip[]): Traced {
+    return traceService({ ...this.#options.config, ports: this.wanted.values(), nodeAddresses }, packet);
+  }
+
   /** One sentence for people. */
   get summary(): string {
     const { current, fault } = this.#options.source;
@@ -125,25 +133,32 @@ export class NodeServices implements AsyncDisposable {
     this.#measures.tell(samples, this.wanted, this.#refused.size);
   }
 
-  /** What people are to know, in sentences. It compares all with what is in force. */
-  async degraded(): Promise<readonly string[]> {
-    const { fault } = this.#options.source;
+  /** Why the source is not followed, where it is not: what is in force stays meanwhile. */
+  get fault(): string | undefined {
+    return this.#options.source.fault;
+  }
+
+  /** What people are to know of single services, in sentences. */
+  get degraded(): readonly string[] {
     const { problems = noProblems } = this.#options.source;
     return [
-      ...(fault === undefined ? [] : [`The services are not followed, and those in force stay: ${fault}`]),
       ...some(
         [...this.#refused.values()],
         ({ key, reason }) => `Service "${key}" is not in force as it is to be: ${reason}`,
       ),
       ...some(sentencesOf(problems), (sentence) => sentence),
       ...some([...(this.#healthChecks?.problems ?? [])], ([service, message]) => `Service "${service}": ${message}`),
-      ...(this.#applied === undefined ? [] : await this.#compared()),
     ];
   }
 
-  /** What is not in force as it is to be, in sentences. @throws {CniError} */
-  differences(): Promise<readonly string[]> {
-    return this.#options.proxy.differences();
+  /** What is not in force as it is to be, in sentences. A data path that is away fails no status. */
+  async differences(): Promise<readonly string[]> {
+    if (this.#applied === undefined) return [];
+    try {
+      return some(await this.#options.proxy.differences(), (difference) => difference);
+    } catch (caught) {
+      return [`what is in force is not known: ${reasonOf(caught)}`];
+    }
   }
 
   /** What is in force stays: pods use it while no agent runs. */
@@ -154,15 +169,6 @@ export class NodeServices implements AsyncDisposable {
     await this.#loop[Symbol.asyncDispose]();
     await this.#healthChecks?.[Symbol.asyncDispose]();
     await this.#options.source[Symbol.asyncDispose]();
-  }
-
-  /** A data path that is away fails no status. */
-  async #compared(): Promise<readonly string[]> {
-    try {
-      return some(await this.differences(), (difference) => difference);
-    } catch (caught) {
-      return [`What is in force of the services is not known: ${reasonOf(caught)}`];
-    }
   }
 
   #changed(): void {

@@ -26,8 +26,7 @@ export function openServices(
   const node = nodes?.name ?? nameOf({});
   return new NodeServices({
     ...{ node, proxy, logger, meter, source: openSource(config, node, logger) },
-    // Where kube-proxy has what comes from outside, it answers for it, too.
-    answersHealthChecks: services.proxyAll,
+    config: services,
     ...(events === undefined ? {} : { events }),
   });
 }

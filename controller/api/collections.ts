@@ -14,7 +14,9 @@ import {
   type ApiKind,
   addressGroupKind,
   appliedToGroupKind,
+  egressGroupKind,
   networkPolicyKind,
+  supportBundleCollectionKind,
   type WatchedResource,
 } from "../watches/mod.ts";
 
@@ -59,4 +61,6 @@ export const collections: Readonly<Record<WatchedResource, Collection<never>>> =
   appliedtogroups: collectionOf(appliedToGroupKind, GroupMessage, ({ appliedToGroups }) =>
     appliedToGroups.map(({ group, members }) => groupMessage(group.name, members, targetMember)),
   ),
+  egressgroups: collectionOf(egressGroupKind, GroupMessage, () => []),
+  supportbundlecollections: collectionOf(supportBundleCollectionKind, GroupMessage, () => []),
 } as unknown as Readonly<Record<WatchedResource, Collection<never>>>;

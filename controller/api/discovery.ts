@@ -22,10 +22,12 @@ export const antreaGroup: ApiGroup = {
   resources: [
     { name: "addressgroups", kind: "AddressGroup", verbs: read },
     { name: "appliedtogroups", kind: "AppliedToGroup", verbs: read },
+    { name: "egressgroups", kind: "EgressGroup", verbs: read },
     { name: "networkpolicies", kind: "NetworkPolicy", verbs: read },
     { name: "networkpolicies/status", kind: "NetworkPolicyStatus", verbs: ["create", "get"] },
     { name: "networkpolicyevaluation", kind: "NetworkPolicyEvaluation", verbs: ["create"] },
     { name: "nodestatssummaries", kind: "NodeStatsSummary", verbs: ["create"] },
+    { name: "supportbundlecollections", kind: "SupportBundleCollection", verbs: read },
   ],
 };
 

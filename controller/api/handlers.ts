@@ -22,7 +22,7 @@ interface Asked {
 
 type Handler = (asked: Asked) => Promise<void> | void;
 
-const read = (["networkpolicies", "addressgroups", "appliedtogroups"] as const).flatMap((resource) => [
+const read = (Object.keys(collections) as WatchedResource[]).flatMap((resource) => [
   [`${antreaGroup.group} ${resource} watch`, watchOf(resource)] as const,
   [`${antreaGroup.group} ${resource} list`, listOf(resource)] as const,
   [`${antreaGroup.group} ${resource} get`, getOf(resource)] as const,

@@ -200,7 +200,7 @@ export class ClusterReports implements AsyncDisposable {
   #batch(): HandedReports[] {
     const batch: HandedReports[] = [];
     let size = 0;
-    for (const uid of new Set([...this.#unsent.keys(), ...this.#uncounted.keys()])) {
+    for (const uid of this.#pending()) {
       if (size >= maxHanded) break;
       const marked = this.#unsent.get(uid) ?? new Set<string>();
       const names = [...marked].slice(0, maxHanded - size);
@@ -213,6 +213,11 @@ export class ClusterReports implements AsyncDisposable {
       batch.push({ uid, nodes, traffic });
     }
     return batch;
+  }
+
+  *#pending(): Generator<string> {
+    yield* this.#unsent.keys();
+    yield* this.#uncounted.keys();
   }
 
   #keepAll(): void {

@@ -98,6 +98,10 @@ const groupKind = (name: string): ApiKind<GroupMessage> => ({
   }),
 });
 
+/** Of these there are none: a bookmark alone, of which nothing but its metadata is encoded. */
+export const egressGroupKind = groupKind("EgressGroup");
+export const supportBundleCollectionKind = groupKind("SupportBundleCollection");
+
 const patchKind = (name: string): ApiKind<GroupPatch> => ({
   name,
   codec: GroupPatch,

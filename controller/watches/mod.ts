@@ -4,8 +4,10 @@ export {
   addressGroupKind,
   appliedToGroupKind,
   type Encoding,
+  egressGroupKind,
   networkPolicyKind,
   objectBytes,
+  supportBundleCollectionKind,
 } from "./api-kind.ts";
 export type { WatchedResource } from "./watch-event.ts";
 export { Watches } from "./watches.ts";

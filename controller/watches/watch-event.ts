@@ -2,7 +2,10 @@ import { encodeWatchFrame, type ObjectMeta, type WatchEventType } from "../../sh
 import { type ApiKind, type Encoding, jsonLine, jsonObject, objectBytes } from "./api-kind.ts";
 
 /** What can be watched by itself. Marks of pods come on the ordered watch alone. */
-export type WatchedResource = "networkpolicies" | "addressgroups" | "appliedtogroups";
+export type WatchedResource = "networkpolicies" | "addressgroups" | "appliedtogroups" | AbsentResource;
+
+/** Of what Antrea's agents follow for other features: there is none of it, which they have to be told. */
+type AbsentResource = "egressgroups" | "supportbundlecollections";
 
 /** One event, encoded once for all who watch. */
 export class WatchEvent {

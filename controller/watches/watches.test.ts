@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import type { WatchOut } from "../../shared/https/mod.ts";
 import { type NetworkPolicy, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
-import { staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
+import { decodeObject, staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
 import { WireView } from "../../test/fakes/watching-node.ts";
 import { PolicyComputation } from "../policy/mod.ts";
 import { Watches } from "./watches.ts";
@@ -177,6 +177,29 @@ describe("who follows a node", () => {
     client.takes = true;
     watch.drained();
     expect([...client.view.addressGroups.values()][0]?.size).toBe(500);
+  });
+
+  test.each([
+    ["egressgroups", "EgressGroup"],
+    ["supportbundlecollections", "SupportBundleCollection"],
+  ] as const)("%s, of which there are none, are told to be none", (resource, kind) => {
+    const { computation, watches } = world();
+    const [json, protobuf] = [new Client(), new Client()];
+    const none = { apiVersion: "controlplane.antrea.io/v1beta2", kind, metadata: expect.anything() };
+    // What is no protobuf the view does not read.
+    json.write = (bytes) => json.written.push(bytes) > 0;
+    watches.open({ node: "n1", resource, encoding: "json" }, json);
+    protobuf.view.apply = (type, object) => {
+      expect([type, decodeObject(object).kind]).toEqual(["BOOKMARK", kind]);
+      protobuf.view.events++;
+    };
+    watches.open({ node: "n1", resource, encoding: "protobuf" }, protobuf);
+    computation.putPod(pod("web-0", "n1", { app: "web" }));
+    watches.publish();
+    expect(json.written.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)))).toEqual([
+      { type: "BOOKMARK", object: none },
+    ]);
+    expect(protobuf.view.events).toBe(1);
   });
 
   test("what an earlier process knew is said to be old, and ends when it is replaced", () => {

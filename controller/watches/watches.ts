@@ -1,8 +1,20 @@
 import type { WatchOut } from "../../shared/https/mod.ts";
-import { NetworkPolicyMessage, type ObjectMeta, staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
+import {
+  type GroupMessage,
+  NetworkPolicyMessage,
+  type ObjectMeta,
+  staleAnnotation,
+} from "../../shared/proto/control-plane-messages.ts";
 import type { Changes, PolicyComputation } from "../policy/mod.ts";
 import { AddedEvents } from "./added-events.ts";
-import { addressGroupKind, appliedToGroupKind, networkPolicyKind } from "./api-kind.ts";
+import {
+  type ApiKind,
+  addressGroupKind,
+  appliedToGroupKind,
+  egressGroupKind,
+  networkPolicyKind,
+  supportBundleCollectionKind,
+} from "./api-kind.ts";
 import { EventCollection, wholeState } from "./node-events.ts";
 import { usualBounds, Watch, type WatchBounds, type WatchOptions } from "./watch.ts";
 import { emptyMetadata, WatchEvent, type WatchedResource } from "./watch-event.ts";
@@ -26,11 +38,15 @@ const bookmarks: Readonly<Record<WatchedResource, (metadata: ObjectMeta) => Watc
       ...NetworkPolicyMessage.absent(),
       metadata,
     })),
-  addressgroups: (metadata) =>
-    WatchEvent.of("BOOKMARK", "addressgroups", addressGroupKind, () => ({ metadata, members: [] })),
-  appliedtogroups: (metadata) =>
-    WatchEvent.of("BOOKMARK", "appliedtogroups", appliedToGroupKind, () => ({ metadata, members: [] })),
+  addressgroups: groupBookmark("addressgroups", addressGroupKind),
+  appliedtogroups: groupBookmark("appliedtogroups", appliedToGroupKind),
+  egressgroups: groupBookmark("egressgroups", egressGroupKind),
+  supportbundlecollections: groupBookmark("supportbundlecollections", supportBundleCollectionKind),
 };
+
+function groupBookmark(resource: WatchedResource, kind: ApiKind<GroupMessage>) {
+  return (metadata: ObjectMeta) => WatchEvent.of("BOOKMARK", resource, kind, () => ({ metadata, members: [] }));
+}
 
 /**
  * All who follow their nodes. What changed goes to those whose nodes it concerns, found by the node; all others cost

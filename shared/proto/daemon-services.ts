@@ -157,7 +157,22 @@ export const BalancedService = message({
 });
 export type BalancedService = MessageOf<typeof BalancedService>;
 
+export const TraceServiceRequest = message({ address: text(1), port: int32(2), protocol: text(3), sender: text(4) });
+export type TraceServiceRequest = MessageOf<typeof TraceServiceRequest>;
+
+export const TracedEndpoint = message({ address: text(1), local: flag(2), percent: int32(3) });
+export type TracedEndpoint = MessageOf<typeof TracedEndpoint>;
+
+export const TraceServiceResponse = message({
+  outcome: text(1),
+  key: text(2),
+  reasons: texts(3),
+  endpoints: repeated(4, TracedEndpoint),
+});
+export type TraceServiceResponse = MessageOf<typeof TraceServiceResponse>;
+
 /** The services that a node balances, for people (`pipette.proto`). */
 export const balancingService = {
   list: streaming("/pipette.v1.Services/List", ListServicesRequest, BalancedService),
+  trace: unary("/pipette.v1.Services/Trace", TraceServiceRequest, TraceServiceResponse),
 } as const;

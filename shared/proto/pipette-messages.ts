@@ -57,6 +57,8 @@ export const StatusResponse = message({
   policies: text(15),
   policyDifferences: texts(16),
   services: text(17),
+  serviceDifferences: texts(18),
+  servicesFault: text(19),
 });
 export type StatusResponse = MessageOf<typeof StatusResponse>;
 

@@ -25,6 +25,8 @@ const status = {
   policies: "",
   policyDifferences: [],
   services: "",
+  serviceDifferences: [],
+  servicesFault: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

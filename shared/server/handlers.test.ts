@@ -49,6 +49,8 @@ const empty = {
   policies: "",
   policyDifferences: [],
   services: "",
+  serviceDifferences: [],
+  servicesFault: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

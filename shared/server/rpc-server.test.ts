@@ -34,6 +34,8 @@ const answer: StatusResponse = {
   policies: "",
   policyDifferences: [],
   services: "",
+  serviceDifferences: [],
+  servicesFault: "",
   shortcomings: [],
   refusals: [],
   state: "ready",

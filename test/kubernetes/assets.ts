@@ -72,14 +72,16 @@ function sourceHash(): string {
 const antreaBuild =
   "go build -ldflags '-X antrea.io/antrea/v2/pkg/version.Version=v2.8.0' -o bin/antrea-controller ./cmd/antrea-controller";
 /** A checkout of Antrea in which that has been run. */
-const antreaCheckout = process.env["ANTREA_CHECKOUT"];
+const givenCheckout = process.env["ANTREA_CHECKOUT"];
 
-export const antreaController = (): string => join(antreaCheckout ?? "", "bin/antrea-controller");
+export const antreaCheckout = (): string => givenCheckout ?? "";
+
+export const antreaController = (): string => join(antreaCheckout(), "bin/antrea-controller");
 
 /** The directory of its definitions. */
-export const antreaCrds = (): string => join(antreaCheckout ?? "", "build/charts/antrea/crds");
+export const antreaCrds = (): string => join(antreaCheckout(), "build/charts/antrea/crds");
 
 export function whyNoAntrea(): string | undefined {
-  if (antreaCheckout !== undefined && existsSync(antreaController())) return undefined;
+  if (givenCheckout !== undefined && existsSync(antreaController())) return undefined;
   return `there is no controller of Antrea's: the variable "ANTREA_CHECKOUT" names no checkout in which this has been run: ${antreaBuild}`;
 }

@@ -1,17 +1,10 @@
-import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { ExecaError, execa } from "execa";
 import { openLockFile } from "../../ipam/host-local/lock.linux.ts";
 import { reasonOf } from "../../shared/reason.ts";
-import {
-  builtDirectory,
-  cacheDirectory,
-  cachePrefix,
-  givenDirectory,
-  modules,
-  oldestGo,
-  versionVariables,
-} from "./assets.ts";
+import { builtDirectory, cacheDirectory, cachePrefix, givenDirectory, modules, versionVariables } from "./assets.ts";
+import { newEnoughGo } from "./go.ts";
 
 /**
  * Sees to the programs of a real Kubernetes: those that KUBEBUILDER_ASSETS names, else built from Go's modules into the
@@ -67,15 +60,4 @@ async function build(): Promise<void> {
   for (const name of readdirSync(cacheDirectory))
     if (name.startsWith(cachePrefix) && !kept.includes(name))
       rmSync(join(cacheDirectory, name), { recursive: true, force: true });
-}
-
-/** Debian 12's own is too old, and may be the first of the PATH. */
-async function newEnoughGo(): Promise<string> {
-  const [wantedMajor = 0, wantedMinor = 0] = oldestGo.split(".").map(Number);
-  for (const go of ["go", "/usr/local/go/bin/go", ...globSync("/usr/lib/go-*/bin/go")]) {
-    const { stdout } = await execa(go, ["env", "GOVERSION"], { reject: false, env: { GOTOOLCHAIN: "local" } });
-    const [, major, minor] = /^go(\d+)\.(\d+)/.exec(stdout ?? "") ?? [];
-    if (Number(major) === wantedMajor && Number(minor) >= wantedMinor) return go;
-  }
-  throw new Error(`there is no Go here, wanted ${oldestGo} or later`);
 }

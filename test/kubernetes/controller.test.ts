@@ -100,8 +100,11 @@ describeWith("the controller at a real API server", ["linux", "kube-apiserver", 
       ).stdout;
     const resources = await kubectl("api-resources", "--verbs=list", "-o", "name", "--sort-by=name");
     expect(resources.split("\n")).toEqual([
-      ...["addressgroups", "appliedtogroups", "networkpolicies"].map((name) => `${name}.controlplane.antrea.io`),
+      ...["addressgroups", "appliedtogroups", "egressgroups", "networkpolicies"].map(
+        (name) => `${name}.controlplane.antrea.io`,
+      ),
       ...["policyreports", "policystats"].map((name) => `${name}.controlplane.pipette.io`),
+      "supportbundlecollections.controlplane.antrea.io",
     ]);
     const list = JSON.parse(await kubectl("get", "networkpolicies.v1beta2.controlplane.antrea.io", "-o", "json"));
     expect(list.items).toMatchObject([{ kind: "NetworkPolicy", sourceRef: { name: "web-only" } }]);

@@ -103,11 +103,13 @@ export class DatagramClient implements Disposable {
     this.#socket = make((text) => this.#heard?.(answerOf(text)));
   }
 
-  static async open(namespace: NetworkNamespace, family: 4 | 6): Promise<DatagramClient> {
+  /** @param port absent: any */
+  static async open(namespace: NetworkNamespace, family: 4 | 6, port = 0): Promise<DatagramClient> {
     let heard = (_: string): void => undefined;
     const socket = await namespace.within(() =>
       Bun.udpSocket({
         hostname: family === 4 ? "0.0.0.0" : "::",
+        port,
         // Refusals come as errors.
         socket: { data: (_, bytes) => heard(new TextDecoder().decode(bytes)), error: () => undefined },
       }),

@@ -49,7 +49,12 @@ describeWith("source translation for services in the pipeline", ["linux", "root"
       const mac = at === "pod1" ? ([pod1, gateway] as const) : ([gateway, virtual] as const);
       return bridge.trace(packet(version, at, [source, "outside"], mac), ...states);
     };
-    const translated = (host: Host): string => `nat(src=${addressOf(host, version)})`;
+    const translated = (host: Host): string => {
+      const address = addressOf(host, version);
+      // The node itself has the other ports of its gateway's address.
+      if (host !== "gateway") return `nat(src=${address})`;
+      return `nat(src=${version === 4 ? address : `[${address}]`}:1024-32767)`;
+    };
 
     test("from the node to a pod, here or elsewhere: as it is", async () => {
       for (const [endpoint, port] of [

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { ApiObject } from "../../shared/kubernetes/mod.ts";
+import { readPolicy } from "../../shared/policy/mod.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
@@ -205,23 +207,20 @@ describeWith("services of two nodes that follow an API server", needs, () => {
     return found;
   };
 
-  /** Has datagrams go on meanwhile, of one port, and of a new one each. None may be lost. */
+  /** Has new connections come meanwhile, of which none may fail. */
   async function underTraffic(work: () => Promise<void>): Promise<void> {
     let isOver = false;
-    const lost: string[] = [];
+    const failed: string[] = [];
     const asking = (["pod1", "node1", "outside1", "outside2"] as const).flatMap((client) =>
       families.map(async (family) => {
-        const cell: Cell = { row: named("dns"), client, place: isOutside(client) ? "nodePort" : "clusterIp", family };
-        using held = await DatagramClient.open(world.namespaceOf(client), family);
+        const cell: Cell = { row: named("any"), client, place: isOutside(client) ? "nodePort" : "clusterIp", family };
         let answered = 0;
         while (!isOver) {
-          const answers = [await held.ask(...addressOf(cell), 5_000), await ask(cell)];
-          if (answers.includes(undefined))
-            lost.push(`${client} IPv${family}: ${answers.map((answer) => answer?.name)}`);
+          if ((await ask(cell, 10_000)) === undefined) failed.push(`${client} IPv${family} after ${answered}`);
           else answered++;
           await Bun.sleep(5);
         }
-        if (answered === 0) lost.push(`all of ${client} IPv${family}`);
+        if (answered === 0) failed.push(`all of ${client} IPv${family}`);
       }),
     );
     try {
@@ -230,8 +229,29 @@ describeWith("services of two nodes that follow an API server", needs, () => {
       isOver = true;
       await Promise.all(asking);
     }
-    expect(lost).toEqual([]);
+    expect(failed).toEqual([]);
   }
+
+  test.each(families)(
+    "an endpoint elsewhere answers the node and whom it hides, though both ask from one port: IPv%i",
+    async (family) => {
+      const service: Row = { ...named("dns"), name: "one-port", endpoints: { far: "ready" } };
+      world.put(service);
+      await world.inForce();
+      const port = 40_000 + family;
+      using fromNode = await DatagramClient.open(world.namespaceOf("node1"), family, port);
+      using fromOutside = await DatagramClient.open(world.namespaceOf("outside1"), family, port);
+      for (let i = 0; i < 3; i++)
+        for (const [asking, client, place] of [
+          [fromNode, "node1", "clusterIp"],
+          [fromOutside, "outside1", "nodePort"],
+        ] as const) {
+          const answer = await asking.ask(...world.addressOf(service, place, client, family), 5_000);
+          expect([client, answer]).toEqual([client, { name: "far", seenAs: world.gateway(1, family) }]);
+        }
+      world.remove(service);
+    },
+  );
 
   const reaches = (client: Client, name: string, service: Row) =>
     eventually(
@@ -239,7 +259,7 @@ describeWith("services of two nodes that follow an API server", needs, () => {
       `${name} to answer ${client}`,
     );
 
-  test("changes and killed agents cost no packet, and open connections go on", { timeout: 180_000 }, async () => {
+  test("changes and killed agents cost no connection, new or open", { timeout: 180_000 }, async () => {
     const ways = [
       ["pod1", "clusterIp", 4],
       ["node2", "clusterIp", 6],
@@ -265,12 +285,12 @@ describeWith("services of two nodes that follow an API server", needs, () => {
       // Another one comes, changes and goes, and so do endpoints of what is asked.
       for (const server of ["near", "far", "near"] as const) {
         const endpoints = { [server]: "ready" } as const;
-        world.put({ ...other, endpoints }, { ...named("dns"), endpoints });
+        world.put({ ...other, endpoints }, { ...named("any"), endpoints });
         for (const client of ["pod1", "pod2"] as const) await reaches(client, server, other);
         await goOn();
       }
       world.remove(other);
-      world.put(named("dns"));
+      world.put(named("any"));
       for (const node of world.lab.nodes) {
         await node.agent.end("SIGKILL");
         await goOn();
@@ -280,5 +300,75 @@ describeWith("services of two nodes that follow an API server", needs, () => {
       await goOn();
     });
     for (const talk of talks) world.remove(talk);
+  });
+
+  /** Instead of those before. */
+  function enforce(...specs: readonly ApiObject[]): void {
+    const { computation } = world.policies;
+    for (const i of [0, 1]) {
+      const [name, spec] = [`p${i}`, specs[i]];
+      const policy = readPolicy({ metadata: { namespace: "default", name, uid: `uid-${name}` }, spec: spec ?? {} });
+      if (spec === undefined) computation.deletePolicy(`default/${name}`);
+      else if (policy !== undefined) computation.putPolicy(policy);
+    }
+    world.policies.changed();
+  }
+
+  test("policies judge by the endpoint, and by whom it sees: the client where its address is kept", async () => {
+    const [near, far] = [
+      { ...named("any"), name: "to-near", endpoints: { near: "ready" } },
+      { ...named("any"), name: "to-far", endpoints: { far: "ready" } },
+    ] as const;
+    const kept = named("external-local");
+    world.put(kept, near, far);
+    const questions = [
+      [near, "pod1", "clusterIp"],
+      [far, "pod1", "clusterIp"],
+      [near, "pod2", "clusterIp"],
+      [far, "pod2", "nodePort"],
+      [near, "outside1", "nodePort"],
+      [far, "outside1", "nodePort"],
+      [kept, "outside1", "external"],
+      [kept, "outside2", "external"],
+    ] as const;
+    /** In force once those are answered, and no others. */
+    async function answeredAre(...wanted: readonly string[]): Promise<void> {
+      const text = async (family: Family): Promise<string> => {
+        const asked = questions.map(async ([row, client, place]) => {
+          const address = world.addressOf(row, place, client, family);
+          const said = await greeting(world.namespaceOf(client), address, silentMs);
+          return said === "answered" ? [`${client} ${row.name}`] : [];
+        });
+        return (await Promise.all(asked)).flat().join(", ");
+      };
+      let found: readonly string[] = [];
+      const isSo = async () => {
+        found = await Promise.all(families.map(text));
+        return found.every((each) => each === wanted.join(", "));
+      };
+      await eventually(isSo, "the policies").catch(() => expect(found).toEqual(families.map(() => wanted.join(", "))));
+    }
+    const pods = { matchExpressions: [{ key: "name", operator: "In", values: ["near", "far"] }] };
+    const ports = [{ port: 8080 }];
+    const letIn = (...from: readonly ApiObject[]) => ({ podSelector: pods, ingress: [{ from, ports }] });
+    const blocks = (client: (family: Family) => string) =>
+      families.map((family) => ({ ipBlock: { cidr: `${client(family)}/${family === 4 ? 32 : 128}` } }));
+    const outside = blocks((family) => world.ownAddress("outside1", family));
+
+    enforce(letIn({ podSelector: { matchLabels: { name: "pod1" } } }));
+    await answeredAre("pod1 to-near", "pod1 to-far");
+    enforce(letIn(...outside));
+    await answeredAre("outside1 to-near", "outside1 external-local");
+    // The other node's pod sees the node that has chosen it.
+    enforce(letIn(...outside, ...blocks((family) => world.gateway(1, family))));
+    await answeredAre("outside1 to-near", "outside1 to-far", "outside1 external-local");
+    const to = [{ podSelector: { matchLabels: { name: "far" } } }];
+    enforce({ podSelector: { matchLabels: { name: "pod1" } }, policyTypes: ["Egress"], egress: [{ to, ports }] });
+    await answeredAre(
+      ...["pod1 to-far", "pod2 to-near", "pod2 to-far", "outside1 to-near", "outside1 to-far"],
+      ...["outside1 external-local", "outside2 external-local"],
+    );
+    enforce();
+    for (const service of [near, far]) world.remove(service);
   });
 });

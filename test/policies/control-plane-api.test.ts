@@ -78,7 +78,7 @@ describeWith("the API of the controller", ["openssl"], () => {
   test.each<[number, string, string, Asking?]>([
     [404, "a path that there is not", "/nothing"],
     [404, "a group that there is not", "/apis/apps/v1/deployments"],
-    [404, "a resource that there is not", `${antrea}/egressgroups`],
+    [404, "a resource that there is not", `${antrea}/ipgroupassociations`],
     [404, "another version", "/apis/controlplane.antrea.io/v1/networkpolicies"],
     [404, "a name with a slash in it", `${antrea}/networkpolicies/a%2Fb`],
     [404, "an object that there is not", `${antrea}/networkpolicies/uid-2`],
@@ -213,6 +213,8 @@ describeWith("the API of the controller", ["openssl"], () => {
 
   test("a node says how far it enforces a policy, in either encoding, and for no other node", async () => {
     const path = `${antrea}/networkpolicies/uid-1/status`;
+    served.computation.putPod(podOf("db-2", "n2", "db", "10.0.0.4"));
+    served.state?.watches.publish();
     const bytes = NetworkPolicyStatus.encode({
       metadata: { ...ObjectMeta.absent(), name: "uid-1" },
       nodes: [{ nodeName: "n1", generation: 3, realizationFailure: true, message: "too many rules" }],
@@ -222,6 +224,9 @@ describeWith("the API of the controller", ["openssl"], () => {
     const json = { metadata: { name: "uid-1" }, nodes: [{ nodeName: "n2", generation: 2 }] };
     expect(await status(path, { as: "node-n2", ...post(json) })).toBe(201);
     expect(await status(path, { as: "node-n1", ...post(json) })).toBe(403);
+    // Of a node without any of its pods nothing is kept.
+    const elsewhere = { metadata: { name: "uid-1" }, nodes: [{ nodeName: "n3", generation: 2 }] };
+    expect(await status(path, { as: "node-n3", ...post(elsewhere) })).toBe(201);
     expect(await (await ask(path)).json()).toMatchObject({
       nodes: [
         { nodeName: "n1", generation: 3, realizationFailure: true, message: "too many rules" },

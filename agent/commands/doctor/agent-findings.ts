@@ -2,6 +2,7 @@ import { hasSystemd, isWindows } from "../../../shared/os/platform.ts";
 import type { RegistryTrouble } from "../../../shared/proto/pipette-messages.ts";
 import { version } from "../../../shared/version.ts";
 import { isMissingPlugin } from "../../conflist/listed-plugins.ts";
+import { isKubeProxyProblem } from "../../datapath/linux/kube-proxy.ts";
 import { isRulesProblem } from "../../datapath/linux/rule-keeper.ts";
 import type { Finding } from "./finding.ts";
 import type { NodeSnapshot } from "./node-snapshot.ts";
@@ -28,14 +29,18 @@ export function agentFindings({ agent, networks }: NodeSnapshot, socket: string)
     networks: served,
     departing,
     policyDifferences,
+    serviceDifferences,
+    servicesFault,
   } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
     ...problems
       .filter(({ message }) => !isMissingPlugin(message))
       .map(({ message, advisory }) => (isRulesProblem(message) ? rulesMissing(message) : troubled(message, advisory))),
-    ...shortcomings.map(lacking),
+    ...shortcomings.map((what) => (isKubeProxyProblem(what) ? kubeProxyBeside(what) : lacking(what))),
     ...policyDifferences.map(policyDiffers),
+    ...serviceDifferences.map(serviceDiffers),
+    ...(servicesFault === "" ? [] : [servicesNotFollowed(servicesFault)]),
     ...refusals.map(refused),
     ...registryTroubles.map(registryTrouble),
     ...(departing === 0 ? [] : [takingAway(departing)]),
@@ -81,6 +86,37 @@ const policyDiffers = (what: string): Finding => ({
   why: "What a policy forbids may pass, or what it allows be refused, until what is in force is again what the agent wants",
   todo: "have the agent put it in force again, as it does once a minute; find out who else changes flows or packet rules",
   repair: { t: "node" },
+  evidence: what,
+});
+
+const serviceDiffers = (what: string): Finding => ({
+  severity: "error",
+  code: "service-differs",
+  what: `Of services: ${what}`,
+  trusts: "the agent",
+  why: "A service may answer nobody, or lead to pods that are gone, until what is in force is again what the agent wants",
+  todo: "have the agent put it in force again, as it does once a minute; find out who else changes flows, packet rules or load balancers",
+  repair: { t: "node" },
+  evidence: what,
+});
+
+const servicesNotFollowed = (reason: string): Finding => ({
+  severity: "error",
+  code: "services-not-followed",
+  what: "The agent cannot follow the services of Kubernetes",
+  trusts: "what was last known",
+  why: `Those in force stay; new services, and pods that come and go, are not heard of (${reason})`,
+  todo: "put right what the reason names; the agent tries again by itself, and its log says when it works",
+  evidence: reason,
+});
+
+const kubeProxyBeside = (what: string): Finding => ({
+  severity: "error",
+  code: "kube-proxy-beside",
+  what: `${what.charAt(0).toUpperCase()}${what.slice(1)}`,
+  trusts: "agent.yaml",
+  why: "Two that balance the same service send its packets to different pods, and the other's rules outlive what it is told",
+  todo: 'take kube-proxy off the node with its rules, or leave it what the node and others send ("services.proxyAll: false")',
   evidence: what,
 });
 

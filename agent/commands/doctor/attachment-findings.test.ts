@@ -42,6 +42,8 @@ const answering = (callsInFlight = 0): NodeSnapshot["agent"] => ({
     policies: "",
     policyDifferences: [],
     services: "",
+    serviceDifferences: [],
+    servicesFault: "",
     shortcomings: [],
     refusals: [],
     state: "ready",
@@ -238,4 +240,23 @@ test("what is not in force of network policies has a code of its own, beside the
     { code: "shortcoming", what: "The way to a node is missing" },
     { code: "policy-differs", what: "Of network policies: a flow is missing in IngressRule", repair: { t: "node" } },
   ]);
+});
+
+test("services have codes of their own: what differs, nobody who tells of them, and a kube-proxy beside", () => {
+  const { status } = answering() as Extract<NodeSnapshot["agent"], { t: "answers" }>;
+  const beside = "kube-proxy seems to balance services on this node too, by a chain";
+  const [shortcomings, serviceDifferences] = [[beside], ['group 7 of "x/web" is missing']];
+  const servicesFault = "the API server is away";
+  const agent = {
+    t: "answers",
+    status: { ...status, version, shortcomings, serviceDifferences, servicesFault },
+  } as const;
+  const found = agentFindings({ ...snapshot, agent }, "");
+  expect(found).toMatchObject([
+    { code: "kube-proxy-beside", what: expect.stringMatching(/^Kube-proxy seems/) },
+    { code: "service-differs", what: 'Of services: group 7 of "x/web" is missing', repair: { t: "node" } },
+    { code: "services-not-followed", evidence: servicesFault },
+  ]);
+  // What a repair of the node does not end.
+  expect(found.map(({ repair }) => repair !== undefined)).toEqual([false, true, false]);
 });

@@ -9,6 +9,7 @@ import { RpcServer } from "../../../shared/server/rpc-server.ts";
 import { runAt, type TerminalRun } from "../../../test/fakes/terminal-run.ts";
 import type { ServicePort } from "../../datapath/services.ts";
 import { balancingRpcs } from "../../server/balancing-service.ts";
+import type { Traced } from "../../services/mod.ts";
 import { servicesCommands } from "./services-commands.ts";
 
 const stack: (() => unknown)[] = [];
@@ -29,13 +30,19 @@ const web: ServicePort = {
   ...{ internal: all, external: local, cluster: all },
 };
 
+let traced: Traced;
+
 /** An agent that balances these. */
 async function served(services: readonly ServicePort[] | undefined, refused = ""): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), "pt-"));
   stack.push(() => rmSync(directory, { recursive: true }));
   const wanted = new Map((services ?? []).map((port) => [port.key, port]));
   const refusalOf = (key: string) => (key === "x/web:http" && refused !== "" ? refused : undefined);
-  const rpcs = balancingRpcs(() => (services === undefined ? undefined : { wanted, refusalOf }));
+  const trace = () => traced;
+  const rpcs = balancingRpcs(
+    () => (services === undefined ? undefined : { wanted, refusalOf, trace }),
+    () => [],
+  );
   const logger = createLogger("error", () => undefined);
   const server = await RpcServer.listen(join(directory, "s"), [rpcs], new CallTracker(), logger);
   stack.push(() => server.close(0));
@@ -81,6 +88,35 @@ ENDPOINT       WHERE      AT THE CLUSTER IP  TO THOSE OUTSIDE  TO PODS AND NODE 
     3,
     'Cannot show the service: this node balances no service "x/we", wanted one of "pipette services list"\n',
   ]);
+});
+
+test("trace shows where a packet goes, why, and to whom how often", async () => {
+  const socket = await served([web]);
+  traced = { outcome: "balanced", key: "x/web:http", reasons: ["It is", "So it is"], endpoints: all };
+  expect(await run(socket, "trace", "10.96.0.2:80", "--from", "host")).toEqual({
+    status: 0,
+    stdout: `x/web:http: balanced
+- It is
+- So it is
+ENDPOINT       WHERE      SHARE
+10.0.0.1:8080  this node  50 %
+10.0.1.1:8080  elsewhere  50 %
+`,
+    stderr: "",
+  });
+  const json = JSON.parse((await run(socket, "trace", "[fd00::1]:80", "--json")).stdout);
+  expect(json.trace).toMatchObject({ outcome: "balanced", endpoints: [{ percent: 50 }, {}] });
+  traced = { outcome: "dropped", key: "x/web:http", reasons: [], endpoints: [] };
+  expect(await run(socket, "trace", "10.96.0.2:80")).toMatchObject({ status: 1, stdout: "x/web:http: dropped\n" });
+  traced = { outcome: "left alone", reasons: ["No service has it"], endpoints: [] };
+  expect(await run(socket, "trace", "10.0.0.1:80")).toMatchObject({
+    status: 3,
+    stdout: "left alone\n- No service has it\n",
+  });
+  for (const wrong of ["10.96.0.2", "fd00::1:80", "[10.96.0.2]:80", "10.96.0.2:65536", "web:80"])
+    expect((await run(socket, "trace", wrong)).status, wrong).toBe(2);
+  const nobody = await run(socket, "trace", "10.96.0.2:80", "--from", "x/nobody");
+  expect([nobody.status, nobody.stderr]).toEqual([1, expect.stringContaining('this node has no pod "x/nobody"')]);
 });
 
 test("an agent that has none, and one that is away, are said to be so", async () => {

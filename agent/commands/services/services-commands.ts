@@ -14,5 +14,10 @@ export const servicesCommands: CommandGroup = defineGroup({
       summary: "one service: its addresses, and who answers where",
       load: async () => (await import("./list-and-show.ts")).showCommand,
     },
+    {
+      name: "trace",
+      summary: "to which endpoints a packet to an address and port goes, and why",
+      load: async () => (await import("./trace-command.ts")).traceCommand,
+    },
   ],
 });

@@ -110,6 +110,10 @@ function asText({ status: answer, leases, interfaces, database }: NodeReport, no
     ...database.map((sentence) => `leases: ${printable(sentence)}`),
     ...answer.shortcomings.map((sentence) => `shortcoming: ${printable(sentence)}`),
     ...answer.policyDifferences.map((sentence) => `shortcoming: of network policies: ${printable(sentence)}`),
+    ...(answer.servicesFault === ""
+      ? []
+      : [`shortcoming: services are not followed, and those in force stay: ${printable(answer.servicesFault)}`]),
+    ...answer.serviceDifferences.map((sentence) => `shortcoming: of services: ${printable(sentence)}`),
     ...answer.refusals.map((sentence) => `refused: ${printable(sentence)}`),
   ];
   const out = [

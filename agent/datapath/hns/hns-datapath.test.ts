@@ -325,4 +325,15 @@ describe("addresses that others hold", () => {
     expect(hns.dataPath.addressesInUse(ownerOf("b")).map(formatIp).sort()).toEqual(["10.9.0.3", "10.9.0.7"]);
     expect(hns.dataPath.addressesInUse(ownerOf("a")).map(formatIp)).toEqual(["10.9.0.3"]);
   });
+
+  test("are looked up as seldom as that takes long: HNS has other work", async () => {
+    const lookMs = 40;
+    using _ = hns.fake.service.fault({ call: "HcnEnumerateEndpoints", meanwhile: () => Bun.sleepSync(lookMs) });
+    await hns.dataPath.start();
+    const [beganMs, before] = [performance.now(), hns.fake.service.count("HcnEnumerateEndpoints")];
+    const looks = () => hns.fake.service.count("HcnEnumerateEndpoints") - before;
+    await expect.poll(looks, { timeout: 30_000 }).toBeGreaterThanOrEqual(3);
+    // Three looks, and two rests of four times as long between them.
+    expect(performance.now() - beganMs).toBeGreaterThan(3 * lookMs + 2 * 4 * lookMs);
+  });
 });

@@ -30,6 +30,8 @@ const startMs = 60_000;
 const startPauseMs = 1_000;
 /** Between two listings of HNS' endpoints: each asks about every endpoint by itself. */
 const listingMs = 10_000;
+/** So many times as long as a look takes HNS is left alone after it: of thousands of endpoints it takes seconds. */
+const restsPerLook = 4;
 
 /** @throws {CniError} code 5 where the record of our endpoints cannot be read */
 export function createHnsDataPath(options: HnsDataPathOptions): DataPath {
@@ -275,10 +277,12 @@ class HnsDataPath implements DataPath {
 
   async #watch(): Promise<void> {
     const { signal } = this.#stopping;
-    for (;;) {
-      await pause(this.#options.listingMs ?? listingMs, signal);
+    for (let tookMs = 0; ; ) {
+      await pause(Math.max(this.#options.listingMs ?? listingMs, restsPerLook * tookMs), signal);
       if (signal.aborted) return;
+      const beganMs = performance.now();
       await this.#look();
+      tookMs = performance.now() - beganMs;
     }
   }
 

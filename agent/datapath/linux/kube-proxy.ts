@@ -11,6 +11,7 @@ const chains = [
   { family: "ip", table: "kube-proxy", chain: "services" },
   { family: "ip6", table: "kube-proxy", chain: "services" },
 ] as const;
+const beside = "kube-proxy seems";
 const ipvsInterface = "kube-ipvs0";
 /** `healthzBindAddress`, unless it is configured otherwise: the rules of iptables-legacy cannot be seen by netlink. */
 const healthPort = 10_256;
@@ -25,7 +26,7 @@ export function kubeProxyBeside(filters: NetlinkSocket, links: NetlinkSocket): r
     const by = whatBalances(filters, links);
     if (by === undefined) return [];
     return [
-      `kube-proxy seems to balance services on this node too, by ${by}: take it away with its rules (kube-proxy --cleanup), or set "services.proxyAll" to false`,
+      `${beside} to balance services on this node too, by ${by}: take it away with its rules (kube-proxy --cleanup), or set "services.proxyAll" to false`,
     ];
   } catch (caught) {
     return [interfaceError("look for a kube-proxy", caught).message];
@@ -40,6 +41,9 @@ function whatBalances(filters: NetlinkSocket, links: NetlinkSocket): string | un
   if (findLink(links, { name: ipvsInterface }) !== undefined) return `the interface "${ipvsInterface}"`;
   return listensOn(healthPort) ? `whoever listens on port ${healthPort}` : undefined;
 }
+
+/** Whether a sentence is of these. */
+export const isKubeProxyProblem = (problem: string): boolean => problem.startsWith(beside);
 
 /** TCP_LISTEN, of the kernel's list of sockets. */
 const listening = "0A";

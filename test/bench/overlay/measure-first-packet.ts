@@ -6,6 +6,7 @@ import type { OverlaySetting } from "./measure-overlay.ts";
 import { manyServices } from "./measure-services.ts";
 
 const port = 8080;
+const directPort = 8081;
 /** In each round, of which the sum is told: one alone is too short for the clock of a busy machine. */
 const connections = 50;
 
@@ -18,7 +19,9 @@ export async function measureFirstPacket({
   const measure = `${connections} new connections, by one of ${size.count} services`;
   progress(measure);
   await using node = await ServiceNode.start(2);
+  // Each has its own: a pod's connections to a service and to its endpoint may have the same port, and meet.
   using _ = await NamedServer.start(node.pod(0).namespace, "pod0", port);
+  using __ = await NamedServer.start(node.pod(0).namespace, "pod0", directPort);
   const own = servicePort({ clusterIp: "10.96.255.10", endpoints: [endpointAt(node.pod(0)[4], port)] });
   await node.serve(own, ...manyServices(size));
   const timed = async (address: string, to: number): Promise<number> => {
@@ -32,7 +35,7 @@ export async function measureFirstPacket({
     measure,
     rounds,
     ours: () => timed("10.96.255.10", 80),
-    peer: () => timed(node.pod(0)[4], port),
+    peer: () => timed(node.pod(0)[4], directPort),
     peerName: "the pod's own address",
   });
 }

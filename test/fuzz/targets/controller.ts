@@ -1,4 +1,4 @@
-import { readEvaluation, readStats, readStatus } from "../../../controller/api/bodies.ts";
+import { readEvaluation, readReports, readStats, readStatus } from "../../../controller/api/bodies.ts";
 import { selectedNode } from "../../../controller/api/node-watch.ts";
 import { PolicyReports } from "../../../controller/reports/policy-reports.ts";
 import { Refusal } from "../../../shared/access/mod.ts";
@@ -27,12 +27,30 @@ function take(reports: PolicyReports, traffic: Parameters<PolicyReports["count"]
 
 export const controller: Target = {
   name: "controller",
-  what: "what nodes and operators send to the controller of network policies",
+  what: "what nodes, operators and other controllers send to the controller of network policies",
   mutators: [
     nestedMutator(protobufFields),
-    jsonMutator(["nodes", "nodeName", "generation", "trafficStats", "packets", "uid-1"]),
+    jsonMutator([
+      "nodes",
+      "nodeName",
+      "generation",
+      "trafficStats",
+      "packets",
+      "uid-1",
+      "policies",
+      "reportedAtMs",
+      "traffic",
+    ]),
   ],
-  dictionary: ["k8s\0", "NodeStatsSummary", "NetworkPolicyStatus", "NetworkPolicyEvaluation", "nodeName=n1", "uid-1"],
+  dictionary: [
+    "k8s\0",
+    "NodeStatsSummary",
+    "NetworkPolicyStatus",
+    "NetworkPolicyEvaluation",
+    "PolicyReports",
+    "nodeName=n1",
+    "uid-1",
+  ],
   maxBytes: 8 * 1024,
   open: () => ({
     run: async (input) => {
@@ -49,6 +67,12 @@ export const controller: Target = {
         for (const { trafficStats } of stats?.networkPolicies ?? [])
           if (trafficStats !== undefined) take(reports, trafficStats);
         await readOrRefused(() => readEvaluation(body));
+        // Of another controller, which may be of another release.
+        const handed = await readOrRefused(() => readReports(body));
+        for (const { uid, nodes, traffic } of handed ?? []) {
+          for (const node of nodes) reports.enforced(uid, node);
+          take(reports, traffic);
+        }
       }
       await readOrRefused(() => selectedNode(new URLSearchParams(new TextDecoder().decode(input))));
     },

@@ -16,8 +16,8 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
   });
   afterEach(() => node[Symbol.asyncDispose]());
 
-  const start = (network: object = { type: "L2Bridge" }) =>
-    node.start({ ...network }, { services: { from: "file", file }, hnsTimeoutMs: 1_000 });
+  const start = (network: Readonly<Record<string, unknown>> = { type: "L2Bridge" }, hnsTimeoutMs = 1_000) =>
+    node.start(network, { services: { from: "file", file }, hnsTimeoutMs });
 
   /** Who serves 10.96.0.10, by the file; replaced as a whole, so that no half of it is read. */
   function write(...ips: readonly string[]): void {
@@ -158,7 +158,7 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
   );
 
   test("of which there are many: one list, each thing made once, and nothing changed by an agent that starts", async () => {
-    const [services, others] = [100, 200];
+    const [services, others] = [40, 80];
     const endpoints = Array.from({ length: others }, (_, i) => ({
       ip: `10.9.${2 + (i >> 7)}.${1 + (i & 127)}`,
       port: 8080,
@@ -173,12 +173,12 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
     wine.prefix.write(file, JSON.stringify({ services: many }));
     const { hns } = node.stubs;
     const isThere = () => expect.poll(() => [store().loadBalancers.size, remotes().length], { timeout: 120_000 });
-    await start();
+    await start({ type: "L2Bridge" }, 30_000);
     await isThere().toEqual([services, others]);
     expect([hns.count("HcnCreateEndpoint"), hns.count("HcnCreateLoadBalancer")]).toEqual([others, services]);
     await node.stop();
     hns.calls.length = 0;
-    await start();
+    await start({ type: "L2Bridge" }, 30_000);
     await expect.poll(() => hns.count("HcnQueryLoadBalancerProperties"), { timeout: 60_000 }).toBe(services);
     expect((await node.cni("DEL", "nobody")).t).toBe("ok");
     expect(hns.calls.filter(({ fn }) => /^Hcn(Create|Modify|Delete)/.test(fn))).toEqual([]);

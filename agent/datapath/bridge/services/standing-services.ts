@@ -112,7 +112,7 @@ export class StandingServices {
       const before = this.#services.get(key);
       if (before?.wanted !== port || before.reason !== undefined) changed.push(key);
     }
-    for (const key of changed) {
+    for (const key of this.#turns(changed)) {
       this.#replace(key, wanted.get(key), step);
       if (step.size < maxElements) continue;
       yield step.done();
@@ -124,6 +124,12 @@ export class StandingServices {
       this.#found = undefined;
     }
     if (step.size > 0) yield step.done();
+  }
+
+  /** At the end those once more that have waited for what others have given up meanwhile. */
+  *#turns(changed: readonly string[]): Generator<string> {
+    yield* changed;
+    yield* changed.filter((key) => this.#services.get(key)?.reason !== undefined);
   }
 
   /** What the kernel has otherwise, in sentences. @throws {NetlinkError} */

@@ -235,11 +235,9 @@ export class Bringing {
       const reason = caught.hresult === outOfMemory ? `${caught.message}; ${this.#portsTaken()}` : caught.message;
       failures.failed(name, text, reason);
       logger.warn("a part of the services is not in force", { what: name, error: reason });
-      if (caught.timedOut) {
-        this.#timeouts++;
-        // It may still take effect.
-        this.#tools.balancers.distrust();
-      }
+      // It may have taken effect all the same, or still do so.
+      this.#tools.balancers.distrust();
+      if (caught.timedOut) this.#timeouts++;
       if (caught.isServiceAway || this.#timeouts >= maxTimeoutsInARow) throw caught;
       return undefined;
     }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Fault } from "../../../../test/fakes/hns/faults.ts";
 import { hnsNode, ip, namespaceA, ownerOf, requestFor } from "../../../../test/fakes/hns/hns-node.ts";
 import { endpoint, port, portsOf } from "../../../../test/fakes/hns/service-ports.ts";
 import {
@@ -143,6 +144,19 @@ describe("a change in place", () => {
       expect(changes).toEqual({ HcnDeleteLoadBalancer: 1, HcnCreateLoadBalancer: 1 });
     },
   );
+
+  test.each<[string, Fault]>([
+    ["its answer is lost", { call: "HcnModifyLoadBalancer", afterwards: 0x800706be, times: 1 }],
+    ["it cannot be read back", { call: "HcnQueryLoadBalancerProperties", hresult: 0x80004005, times: 1 }],
+  ])("may have been made where %s: what is wanted next is compared with what stands", async (_, fault) => {
+    const services = await hns.start({}, {}, 5, 15);
+    await apply(services, web());
+    hns.fake.service.fault(fault);
+    await apply(services, web({ internal: [second] })).catch(() => undefined);
+    expect(hns.places()).toEqual(["10.9.0.8:8080"]);
+    await apply(services, web());
+    expect(hns.places()).toEqual(["10.9.0.7:8080", "10.9.1.9:8080"]);
+  });
 
   test("of affinity, direct server return or source address alone is one", async () => {
     const services = await hns.start();

@@ -224,18 +224,16 @@ export class HnsServices implements ServiceProxy {
     await this.prepare();
     if (this.#features === undefined || this.#seen === undefined)
       throw new CniError(CniCode.tryAgainLater, "Cannot balance services: HNS has not been looked at yet");
-    const type = hns.type === "Overlay" ? "Overlay" : "L2Bridge";
     const here = this.#endpointsHere();
     const health = here.find(({ name, isRemote }) => !isRemote && name !== "" && name === hns.healthEndpoint);
     const overlay =
-      type === "Overlay"
+      hns.type === "Overlay"
         ? { sourceVip: formatIp(sourceVipOf(subnet)), nodeMac: (await this.#interface()).mac }
         : undefined;
     return {
-      type,
       remoteSubnets: remoteSubnetsOf(this.#seen.network),
       nodeAddress: hns.nodeAddress,
-      ipv6: await this.#ipv6(this.#seen.network, this.#features, type),
+      ipv6: await this.#ipv6(this.#seen.network, this.#features),
       podSubnet: subnet,
       features: this.#features,
       proxyAll: settings.proxyAll,
@@ -252,7 +250,8 @@ export class HnsServices implements ServiceProxy {
     };
   }
 
-  async #ipv6({ subnets }: HcnNetwork, { dualStack, version }: HcnFeatures, type: string): Promise<NodeView["ipv6"]> {
+  async #ipv6({ subnets }: HcnNetwork, { dualStack, version }: HcnFeatures): Promise<NodeView["ipv6"]> {
+    const { type } = this.#options.network.hns;
     if (type === "Overlay" || !subnets.some(({ prefix }) => prefix.includes(":")))
       return { lacks: `the HNS network of type ${type} has no IPv6` };
     if (!dualStack) return { lacks: `HNS ${version} has no IPv6 beside IPv4` };

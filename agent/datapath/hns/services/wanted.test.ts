@@ -6,7 +6,6 @@ import { type NodeView, type Wanted, wantedOf } from "./wanted.ts";
 
 /** A node 10.0.0.1 with two pods, and one other node whose pods an overlay knows. */
 const l2Bridge: NodeView = {
-  type: "L2Bridge",
   remoteSubnets: [],
   nodeAddress: ip("10.0.0.1"),
   ipv6: { lacks: "the HNS network of type L2Bridge has no IPv6" },
@@ -21,7 +20,6 @@ const l2Bridge: NodeView = {
 };
 const overlay: NodeView = {
   ...l2Bridge,
-  type: "Overlay",
   remoteSubnets: [{ prefix: cidr("192.168.2.0/24"), provider: "10.0.0.3" }],
   overlay: { sourceVip: "192.168.1.254", nodeMac: "00-15-5D-01-02-03" },
 };

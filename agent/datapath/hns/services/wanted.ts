@@ -13,8 +13,6 @@ import { conjuredMac, providerOf, type RemoteSubnet, type ServiceEndpoint } from
 
 /** What decides how services become load balancers, beside the services themselves. */
 export interface NodeView {
-  /** Of the network that the services are on. */
-  readonly type: "L2Bridge" | "Overlay";
   readonly remoteSubnets: readonly RemoteSubnet[];
   /** IPv4. */
   readonly nodeAddress: Ip;

@@ -15,6 +15,13 @@ import { tables } from "./tables.ts";
 
 const { service, snat, hairpin } = connectionMarks;
 
+/**
+ * Source ports at the gateway's address, which the node itself asks endpoints from, too: by ports that its kernel
+ * chooses, from 32768 on and on Windows from 49152 on. Those connections are in another zone, so that the switch would
+ * not see that an endpoint can no longer tell two apart.
+ */
+const gatewayPorts = { port: 1_024, lastPort: 32_767 } as const;
+
 /** In `SNATMark`: the connection is to have its source translated; with `hairpin`, it also leaves where it came in. */
 export const markSnat = (family: Family, marks: "snat" | "hairpin"): Action =>
   ct({
@@ -42,7 +49,7 @@ function familyFlows({ tunnel, uplink }: PipelineContext, gateway: Ip): Flow[] {
       commit: true,
       table: tables.L2ForwardingCalc,
       zone: zones[family].snat,
-      nat: { side: "src", from },
+      nat: { side: "src", from, ...(from === gateway ? gatewayPorts : {}) },
       exec: [load(service, 1), load(mark, 1)],
     });
   const first = (): MatchBuilder => ip().ctState("+new+trk");
