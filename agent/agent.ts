@@ -21,6 +21,8 @@ import { sweepLeftBehind } from "./conflist/left-behind.ts";
 import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
 import { Joining } from "./joining.ts";
+import { measureAgent } from "./measure-agent.ts";
+import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
 import type { NodePolicies } from "./policies/mod.ts";
 import {
   Janitor,
@@ -48,8 +50,13 @@ const startAnswerMs = 1_000;
  */
 const interfaceLostLooks = 30;
 
+/** What counts as an operation of the data path, and its name. */
+const operations = { attach: "attach", detach: "detach", check: "check", remake: "remake" } as const;
+
 export interface AgentDependencies {
   readonly logger: Logger;
+  /** Absent: nobody asks for numbers. */
+  readonly meter?: AgentMeter | undefined;
   readonly system: System;
   /** Called once the locks are taken: prepares what joining needs of the node's own network. @throws {CniError} */
   prepareNode?(): void;
@@ -89,6 +96,7 @@ export class Agent {
   readonly #runtimeFile: RuntimeFile;
   #policies: NodePolicies | undefined;
   #services: NodeServices | undefined;
+  #dataPath: DataPath | undefined;
   #state: State = { t: "starting" };
   /** Aborted when callers no longer wait for the start: it is done, or waits to join a cluster. */
   readonly #started = new AbortController();
@@ -142,7 +150,7 @@ export class Agent {
     if (swept.length > 0) logger.info("removed what killed processes had left half written", { files: swept });
     if (registry !== undefined) resources.use(registry);
     dependencies.prepareNode?.();
-    const context = new StartingContext(config, allocator, dependencies.livenessProbes, logger);
+    const context = new StartingContext(config, allocator, dependencies.livenessProbes, logger, dependencies.meter);
     const agent = new Agent(context, server, watch, dependencies, resources.move());
     try {
       await agent.#listen();
@@ -167,6 +175,15 @@ export class Agent {
   outages(): Promise<readonly NodeProblem[]> {
     const asked = { notReady: () => this.#notReady(), refused: () => this.#joining.refused };
     return outages(this.#context, asked, "");
+  }
+
+  /** Tells a scrape what is there now. */
+  async measure(samples: AgentSamples): Promise<void> {
+    const { peers } = this.#joining;
+    const isReady = this.#state.t === "ready";
+    const [context, dataPath, policies, services] = [this.#context, this.#dataPath, this.#policies, this.#services];
+    const outages = (): Promise<readonly NodeProblem[]> => this.outages();
+    await measureAgent({ context, isReady, outages, peers, dataPath, policies, services }, samples);
   }
 
   /** Finishes the calls in flight within the configured bound, keeps the runtime's file, releases everything else. */
@@ -265,8 +282,9 @@ export class Agent {
       needsCleanup: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
     });
     this.#resources.use(made);
+    this.#dataPath = timed(made, operations, this.#context.meter);
     const events = await this.#openEvents(config);
-    const dataPath = await this.#policed(made, config, events);
+    const dataPath = await this.#policed(this.#dataPath, config, events);
     this.#services = await this.#openServices(made, config, events);
     this.#context.complete(config, dataPath);
     // Nothing opens before what is known of policies is in force.
@@ -298,9 +316,10 @@ export class Agent {
       );
     // Loaded where it is needed: it holds the client of an API server.
     const { controllerAccess, NodePolicies, policed } = await import("./policies/mod.ts");
-    const { logger } = this.#context;
+    const { logger, meter } = this.#context;
     this.#policies = new NodePolicies({
-      ...{ node: config.nodes?.name ?? nameOf({}), logger, enforcement },
+      ...{ node: config.nodes?.name ?? nameOf({}), logger, meter },
+      enforcement: timed(enforcement, { enforce: "policies" }, meter),
       ...(events === undefined ? {} : { events }),
       dataDir: config.dataDir,
       waitMs: config.policies.waitMs,
@@ -308,7 +327,7 @@ export class Agent {
       connect: controllerAccess(config.policies, process.env),
     });
     this.#resources.use(this.#policies);
-    return policed(dataPath, this.#policies);
+    return policed(dataPath, this.#policies, meter);
   }
 
   /** What tells Kubernetes of pods, policies and services; nothing where there is none. @throws {CniError} 7 */
@@ -338,7 +357,9 @@ export class Agent {
       );
     // Loaded where it is needed: it holds the client of an API server.
     const { openServices } = await import("./services/mod.ts");
-    return this.#resources.use(openServices({ ...config, services }, proxy, this.#context.logger, events));
+    const { logger, meter } = this.#context;
+    const measured = timed(proxy, { apply: "services" }, meter);
+    return this.#resources.use(openServices({ ...config, services }, measured, logger, { events, meter }));
   }
 
   #podAddresses(): readonly PodAddress[] {

@@ -65,6 +65,13 @@ export class Joining {
       : [...all.slice(0, maxRefusals), `${all.length - maxRefusals} more records of the registry are refused`];
   }
 
+  /** Other nodes of the registry, as far as the node is a member. */
+  get peers(): { readonly accepted: number; readonly refused: number } | undefined {
+    const membership = this.#membership;
+    if (membership === undefined) return undefined;
+    return { accepted: membership.peers.current?.size ?? 0, refused: membership.refusals.length };
+  }
+
   /** What does not work with the registry since the node has joined. */
   get troubles(): readonly Trouble[] {
     return this.#membership?.troubles ?? [];

@@ -2,12 +2,15 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { nodeFileSchema } from "../agent/cluster/static/node-file.ts";
 import { agentSchema } from "../agent/config/agent-config.ts";
+import { agentMetrics } from "../agent/metrics/agent-metrics.ts";
 import { serviceFileSchema } from "../agent/services/mod.ts";
+import { controllerMetrics } from "../controller/controller-metrics.ts";
+import type { Definitions } from "../shared/metrics/mod.ts";
 import type { Key, Keys, ObjectSchema, Schema } from "../shared/schema/schema.ts";
 
 /**
  * `npm run documents`: writes what is made of the schemas of the documents that people write: a JSON Schema for editors
- * in `conf/`, and the table of their keys in `docs/configuration.md`.
+ * in `conf/`, and the table of their keys in `docs/configuration.md`. And the tables of what is measured, in `docs/metrics.md`.
  */
 
 const root = new URL("../", import.meta.url);
@@ -24,6 +27,8 @@ const kinds: readonly DocumentKind[] = [
   { name: "services", title: "a file of services (services.file)", schema: serviceFileSchema },
 ];
 
+const measured: Readonly<Record<string, Definitions>> = { agent: agentMetrics, controller: controllerMetrics };
+
 export interface Generated {
   readonly path: string;
   readonly text: string;
@@ -36,28 +41,39 @@ export function generated(): readonly Generated[] {
     path: fileURLToPath(new URL(`conf/${name}.schema.json`, root)),
     text: `${JSON.stringify({ $schema: "https://json-schema.org/draft/2020-12/schema", title, ...jsonSchemaOf(schema) }, null, 2)}\n`,
   }));
-  const text = kinds.reduce((all, kind) => withTable(all, kind), readFileSync(page, "utf8"));
-  return [...schemas, { path: page, text }];
+  const text = kinds.reduce((all, kind) => withKeys(all, kind), readFileSync(page, "utf8"));
+  const numbers = fileURLToPath(new URL("docs/metrics.md", root));
+  const all = Object.entries(measured).reduce(withMetrics, readFileSync(numbers, "utf8"));
+  return [...schemas, { path: page, text }, { path: numbers, text: all }];
 }
 
-function withTable(page: string, { name, schema }: DocumentKind): string {
-  const [start, end] = [`<!-- keys of ${name}: made by "npm run documents" -->`, `<!-- end of keys of ${name} -->`];
+const withKeys = (page: string, { name, schema }: DocumentKind): string =>
+  withTable(page, `keys of ${name}`, ["key", "values", "default", "what"], rowsOf(schema.keys, ""));
+
+function withMetrics(page: string, [name, definitions]: [string, Definitions]): string {
+  const rows = Object.entries(definitions).map(([metric, { kind, labels, help }]) => [
+    `\`${metric}\``,
+    kind,
+    labels.map((label) => `\`${label}\``).join(", "),
+    help,
+  ]);
+  return withTable(page, `metrics of ${name}`, ["name", "type", "labels", "what"], rows);
+}
+
+/** The page with this table between the two comments that name it. */
+function withTable(
+  page: string,
+  name: string,
+  heads: readonly string[],
+  table: readonly (readonly string[])[],
+): string {
+  const [start, end] = [`<!-- ${name}: made by "npm run documents" -->`, `<!-- end of ${name} -->`];
   const [before, rest] = page.split(start);
   const after = rest?.split(end)[1];
-  if (before === undefined || after === undefined)
-    throw new Error(`docs/configuration.md has no "${start}" … "${end}"`);
-  const rows = rowsOf(schema.keys, "").map(
-    (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`,
-  );
-  return [
-    before,
-    start,
-    "\n\n| key | values | default | what |\n|---|---|---|---|\n",
-    rows.join("\n"),
-    "\n\n",
-    end,
-    after,
-  ].join("");
+  if (before === undefined || after === undefined) throw new Error(`no page has "${start}" … "${end}"`);
+  const rows = table.map((cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`);
+  const lines = [`| ${heads.join(" | ")} |`, `|${"---|".repeat(heads.length)}`, ...rows];
+  return [before, start, "\n\n", lines.join("\n"), "\n\n", end, after].join("");
 }
 
 const code = (text: string): string => `\`${text}\``;

@@ -76,6 +76,7 @@ test="$bench
   strace                                              # kills at chosen system calls
   procps                                              # sysctl
   systemd                                             # runs the unit, as process 1 of a machine of its own
+  prometheus                                          # promtool, which judges metrics and tries alert rules
   openssl                                             # certificates for the tests of the registry
   etcd-client                                         # etcdctl, for the users and roles of etcd, and records that lie
   skopeo libhivex-bin                                 # read the images that are made, and the registry hives in one

@@ -1,6 +1,7 @@
 import { kubeconfigAccess, serviceAccountAccess } from "../shared/kubernetes/mod.ts";
 import { createLogger, logLevels } from "../shared/log.ts";
 import { parseIp } from "../shared/net/ip.ts";
+import { listenRule, parseListen } from "../shared/net/listen-address.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
 import type { ControllerOptions } from "./controller.ts";
@@ -10,9 +11,9 @@ const defaultPort = 10_349;
 const defaultNamespace = "kube-system";
 const ownName = "pipette-controller";
 
-const listenRule = {
-  wrong: (text: string) => (listenOf(text) === undefined ? "none" : undefined),
-  wanted: "ADDRESS:PORT or [ADDRESS]:PORT",
+const listenOption = {
+  wrong: (text: string) => (parseListen(text) === undefined ? "none" : undefined),
+  wanted: listenRule,
 };
 
 export const controllerCommand = defineCommand({
@@ -20,7 +21,7 @@ export const controllerCommand = defineCommand({
   about: `Computes the cluster's network policies and serves each node's agent its part of them over HTTPS, until SIGTERM or
 SIGINT, with its log as JSON lines on stderr. Any number of them may run at once: all come to the same.`,
   options: {
-    listen: { value: "ADDRESS:PORT", rule: listenRule, help: `where it serves (default [::]:${defaultPort})` },
+    listen: { value: "ADDRESS:PORT", rule: listenOption, help: `where it serves (default [::]:${defaultPort})` },
     advertise: {
       value: "ADDRESS",
       rule: {
@@ -74,7 +75,7 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
       configMaps: services.map((service) => `${service}-ca`),
       apiServices: ["v1beta2.controlplane.antrea.io", "v1.controlplane.pipette.io"],
     };
-    const listen = listenOf(options.listen ?? `[::]:${defaultPort}`);
+    const listen = parseListen(options.listen ?? `[::]:${defaultPort}`);
     if (listen === undefined) return exitStatus.wrongArguments;
     const { "data-dir": dataDir, advertise } = options;
     const asked: ControllerOptions = {
@@ -95,10 +96,3 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     return runDaemon(context, () => Controller.start(asked, logger, stopping.signal));
   },
 });
-
-function listenOf(text: string): { readonly host: string; readonly port: number } | undefined {
-  const [, bracketed, plain, digits = ""] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  const port = Number(digits);
-  return host === undefined || port > 65_535 ? undefined : { host, port };
-}

@@ -1,17 +1,14 @@
+import { type ClientTrust, ClusterAccess } from "../shared/access/mod.ts";
+import { type CertificateSource, FollowedCertificates, GivenCertificates } from "../shared/certificates/mod.ts";
+import { HttpsServer, type ServerTls } from "../shared/https/mod.ts";
 import { ApiClient, type ClusterAccess as ClusterPlace, type TlsMaterial } from "../shared/kubernetes/mod.ts";
 import type { Logger } from "../shared/log.ts";
+import { Registry, readProcess } from "../shared/metrics/mod.ts";
 import type { Cluster } from "../shared/policy/mod.ts";
 import type { Running } from "../shared/server/daemon.ts";
-import { type ClientTrust, ClusterAccess } from "./access/mod.ts";
-import { ControlPlaneApi, HttpsServer, type ServedState, type ServerTls } from "./api/mod.ts";
-import {
-  type CertificateSource,
-  FollowedCertificates,
-  GivenCertificates,
-  KeptCertificates,
-  type PublishedIn,
-  publish,
-} from "./certificates/mod.ts";
+import { ControlPlaneApi, type ServedState } from "./api/mod.ts";
+import { KeptCertificates, type PublishedIn, publish } from "./certificates/mod.ts";
+import { type ControllerMeter, controllerMetrics, measureController } from "./controller-metrics.ts";
 import { FollowedObjects } from "./followed-objects.ts";
 import type { PolicyComputation } from "./policy/mod.ts";
 import { ClusterReports, type Replicas, StatusLease } from "./reports/mod.ts";
@@ -54,6 +51,9 @@ export class Controller implements Running {
     const replicas = lease && replicasOf(options, lease, () => certificates.serving.ca, logger);
     const now: { state?: ServedState | undefined; server?: HttpsServer; kept?: KeptInputs } = {};
     let isComplete = false;
+    const registry = new Registry(controllerMetrics);
+    registry.read(readProcess);
+    registry.read((samples) => measureController(now.state, samples));
     if (dataDir !== undefined) now.state = await earlierState(dataDir, logger, replicas);
     const tls = (): ServerTls => ({ ...certificates.serving, clientCas: clientCasOf(objects.trust) });
     const replaceTls = (): void => now.server?.replaceTls(tls());
@@ -69,7 +69,7 @@ export class Controller implements Running {
     const { computation } = objects;
     const complete = (): void => {
       const stale = now.state;
-      now.state = servedState(computation, objects.cluster, { replicas });
+      now.state = servedState(computation, objects.cluster, { replicas, meter: registry });
       isComplete = true;
       // Who followed what was known before starts over, and replaces all of it.
       stale?.watches.end();
@@ -85,7 +85,7 @@ export class Controller implements Running {
       trust: () => objects.trust,
       pod: (key) => computation.pod(key),
     });
-    const api = new ControlPlaneApi({ logger, access, state: () => now.state });
+    const api = new ControlPlaneApi({ logger, access, state: () => now.state, metrics: () => registry.text() });
     now.server = starting.use(await HttpsServer.listen(listen, tls(), (exchange) => void api.serve(exchange)));
     starting.defer(async () => {
       now.state?.watches.end();
@@ -121,16 +121,18 @@ interface StateOptions {
   /** It is of what an earlier process knew. */
   readonly isStale?: boolean;
   readonly replicas?: Replicas | undefined;
+  readonly meter?: ControllerMeter | undefined;
 }
 
 /** Of a computation that is complete. */
 export function servedState(
   computation: PolicyComputation,
   cluster: Cluster,
-  { isStale = false, replicas }: StateOptions = {},
+  { isStale = false, replicas, meter }: StateOptions = {},
 ): ServedState {
   const reports = new ClusterReports(replicas);
-  const watches = new Watches(computation, { isStale, published: (changes) => reports.follow(changes) });
+  const took = (ms: number): void => meter?.observe("pipette_controller_sync_duration_seconds", {}, ms / 1000);
+  const watches = new Watches(computation, { isStale, took, published: (changes) => reports.follow(changes) });
   watches.publish();
   return { computation, watches, reports, cluster };
 }

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from "vitest";
+import { noTrust } from "../shared/access/mod.ts";
 import { ApiClient } from "../shared/kubernetes/mod.ts";
 import { createLogger } from "../shared/log.ts";
 import { type Play, ScriptedTransport } from "../test/fakes/kubernetes/scripted-transport.ts";
 import { eventually } from "../test/support/eventually.ts";
-import { noTrust } from "./access/mod.ts";
 import { FollowedObjects } from "./followed-objects.ts";
 
 const pod = (name: string) => ({

@@ -1,3 +1,4 @@
+import { type ClientTrust, clientTrusts, noTrust, trustConfigMap } from "../shared/access/mod.ts";
 import { LogOnChange } from "../shared/async/log-on-change.ts";
 import {
   type ApiClient,
@@ -17,7 +18,6 @@ import {
   type Pod,
   pods,
 } from "../shared/policy/mod.ts";
-import { type ClientTrust, clientTrusts, noTrust, trustConfigMap } from "./access/mod.ts";
 import { PolicyComputation } from "./policy/mod.ts";
 import type { Inputs } from "./snapshot.ts";
 

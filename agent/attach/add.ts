@@ -7,6 +7,7 @@ import { uptimeMs } from "../../shared/os/uptime.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
+import { phasesOf } from "../metrics/meter.ts";
 import type { AgentContext } from "../reconcile/mod.ts";
 import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses, stillClaimed } from "./addresses.ts";
 import { type CmdRequest, requestedMac } from "./cmd-request.ts";
@@ -27,12 +28,15 @@ export async function runAdd(context: AgentContext, request: CmdRequest, call: C
   // Only HNS maps ports itself; elsewhere another plugin, later in the chain, does.
   const portMappings = context.config.dataPath === "hns" ? portMappingsOf(request.conf) : undefined;
   const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
+  const ended = phasesOf(context.meter, "ADD");
   return context.mutex.run(ownerKey(owner), what, async () => {
+    ended("queue");
     if (hasCallerGone(call)) throw callerGone(owner);
     // A rollback must not remove the interface of the sandbox that a workload container joins.
     const stood = joins || context.lastAddAt.has(ownerKey(owner));
     if (!joins) await detachEarlier(context, request);
     const claim = await (joins ? sandboxAddresses : claimAddresses)(context, network, request);
+    ended("ipam");
     let result: CniResult;
     try {
       result = await context.dataPath.attach({

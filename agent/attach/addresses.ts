@@ -77,9 +77,17 @@ async function allocateOrReclaim(
     } catch (caught) {
       // Each round reclaims the lease of one stale owner, so the loop ends. If liveness cannot be determined, none is
       // reclaimed.
-      if (!(await reclaimStaleLease(context, owner.network, config).catch(() => false))) throw caught;
+      if (await reclaimStaleLease(context, owner.network, config).catch(() => false)) continue;
+      context.meter?.add("pipette_ipam_allocation_failures_total", { reason: failureReason(caught, config) });
+      throw caught;
     }
   }
+}
+
+/** Whether there was none, the one that was asked for could not be had, or the store did not work. */
+function failureReason(caught: unknown, { requested }: IpamConfig): string {
+  if (CniError.from(caught).code !== CniCode.ipamFailure) return "store";
+  return requested.length > 0 ? "requested" : "exhausted";
 }
 
 /** DNS from the runtime or the configuration takes precedence over that of the IPAM result. */

@@ -3,6 +3,7 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
+import { phasesOf } from "../metrics/meter.ts";
 import { type AgentContext, detachAndEnd } from "../reconcile/mod.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
@@ -17,10 +18,13 @@ export async function runDel(context: AgentContext, request: CmdRequest, call: C
   const { owner, container } = request;
   if (container.kind.t === "workload") return;
   const what = { what: `DEL of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
+  const ended = phasesOf(context.meter, "DEL");
   await context.mutex.run(ownerKey(owner), what, async () => {
+    ended("queue");
     requireNotOvertaken(context, owner, call);
     try {
       await detachAndEnd(context, owner);
+      ended("datapath");
     } catch (caught) {
       context.allocator.release(owner, "releasing");
       if (context.allocator.releasing(owner).length === 0) throw caught;

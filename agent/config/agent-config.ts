@@ -20,6 +20,7 @@ import {
   textThat,
 } from "../../shared/schema/mod.ts";
 import { type HnsConfig, hnsSchema } from "./hns-config.ts";
+import { metricsSchema } from "./metrics-config.ts";
 import { type NodesConfig, nodesSchema } from "./nodes-config.ts";
 import { type OvsConfig, ovsSchema } from "./ovs-config.ts";
 import { policiesSchema } from "./policies-config.ts";
@@ -128,6 +129,7 @@ export const agentSchema = object({
   nodes: optional(nodesSchema, "this node among others", "it knows of no other"),
   policies: optional(policiesSchema, "network policies, which a controller computes", "none are enforced"),
   services: optional(servicesSchema, "services that the data path balances", "those of `ovs.services.file`, if any"),
+  metrics: optional(metricsSchema, "numbers for Prometheus", "none are kept, and no port is open"),
   callTimeoutMs: defaulted(
     milliseconds(100, limits.longestTimeoutMs),
     limits.addTimeoutMs,

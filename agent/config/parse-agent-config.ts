@@ -2,6 +2,7 @@ import { formatCidr, overlap, parseCidr } from "../../shared/net/ip.ts";
 import { defaultsOf, type Findings, readYaml } from "../../shared/schema/mod.ts";
 import { type AgentConfig, agentSchema, type WrittenConfig, type WrittenNetwork } from "./agent-config.ts";
 import { checkAcls, checkHns, checkNodeAddress, checkOverlay, toHns } from "./hns-config.ts";
+import { checkMetrics } from "./metrics-config.ts";
 import { checkFamilies, checkNodes, withNodeName } from "./nodes-config.ts";
 import { checkOvs, ovsSchema, toOvs } from "./ovs-config.ts";
 import { checkServices, toServices } from "./services-config.ts";
@@ -42,7 +43,7 @@ const bridgeOf = ([first]: readonly WrittenNetwork[]): string => first?.bridge ?
 
 /** Finds contradictions between keys. */
 function checkTogether(config: WrittenConfig, findings: Findings): void {
-  const { networks, dataPath, nodes, ovs, cni, policies, services } = config;
+  const { networks, dataPath, nodes, ovs, cni, policies, services, metrics } = config;
   const hasAcls = policies !== undefined && ovs === undefined;
   networks.forEach((network, i) => {
     checkNetwork(network, networks.slice(0, i), nodes !== undefined, findings);
@@ -63,6 +64,7 @@ function checkTogether(config: WrittenConfig, findings: Findings): void {
     );
   if (nodes !== undefined) checkNodes(nodes, findings);
   if (services !== undefined) checkServices(services, { ovs: dataPath === "bridge" ? undefined : ovs }, findings);
+  if (metrics !== undefined) checkMetrics(metrics, findings);
   const { cniVersion, cniVersions = [] } = cni;
   if (cniVersions.length > 0 && !cniVersions.includes(cniVersion))
     findings.add(["cni", "cniVersions"], `without "${cniVersion}", wanted "cniVersion" among them`);

@@ -3,6 +3,7 @@ import type { CniResult, Owner, Pod } from "../../shared/cni/types.ts";
 import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
+import type { AgentSamples } from "../metrics/meter.ts";
 import type { PolicyEnforcement } from "./policies.ts";
 import type { ServiceProxy } from "./services.ts";
 
@@ -129,6 +130,8 @@ export interface DataPath extends AsyncDisposable {
    * @param look checks for problems and repairs them
    */
   watch?(look: () => Promise<void>): AsyncDisposable;
+  /** Tells a scrape what only this data path has. */
+  measure?(samples: AgentSamples): void;
   /** Absent: this data path enforces no network policies. */
   readonly policies?: PolicyEnforcement;
   /** Absent: this data path balances no services. */

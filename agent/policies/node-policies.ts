@@ -8,10 +8,12 @@ import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { Problem } from "../datapath/datapath.ts";
 import type { Isolation, LoggedVerdicts, PodRule, PolicyEnforcement, RefusedRule } from "../datapath/policies.ts";
+import type { AgentMeter, AgentSamples } from "../metrics/meter.ts";
 import { ControllerReports, type PolicyStatus } from "./controller-reports.ts";
 import { ControllerWatch, type WatchTimes } from "./controller-watch.ts";
 import type { KnownPolicy } from "./known-policy.ts";
 import { podKey } from "./members.ts";
+import { PolicyMeasures } from "./policy-measures.ts";
 import { type PodOf, RuleStore } from "./rule-store.ts";
 import { StateFile } from "./state-file.ts";
 import { VerdictLog } from "./verdict-log.ts";
@@ -33,6 +35,7 @@ export interface NodePoliciesOptions {
   readonly times?: WatchTimes;
   /** Between two reports of what was counted. */
   readonly reportMs?: number;
+  readonly meter?: AgentMeter | undefined;
 }
 
 /** An attachment, and whose it is as far as its lease says. */
@@ -77,12 +80,14 @@ export class NodePolicies implements AsyncDisposable {
   #isolated: ReadonlyMap<string, Isolation> = new Map();
   #refused: readonly RefusedRule[] = [];
   #heardAtMs: number | undefined;
+  readonly #measures: PolicyMeasures;
   readonly #log: VerdictLog | undefined;
 
   constructor(options: NodePoliciesOptions) {
     this.#options = options;
     this.#file = new StateFile(options.dataDir, this.#store, options.logger);
     this.#log = this.#logged();
+    this.#measures = new PolicyMeasures(options.meter);
   }
 
   /**
@@ -125,7 +130,7 @@ export class NodePolicies implements AsyncDisposable {
     for (const owner of there.values()) this.#store.attach(owner, "unknown");
     const { logger, node, connect, times, enforcement, reportMs } = this.#options;
     this.#loop = new ReconcileLoop({
-      ...{ what: "network policies", reconcile: () => this.#enforce(), logger },
+      ...{ what: "network policies", reconcile: () => this.#measures.realize(() => this.#enforce()), logger },
       gatherMs: enforceAfterMs,
     });
     await this.#loop.run();
@@ -145,6 +150,7 @@ export class NodePolicies implements AsyncDisposable {
         complete: (set, { tellsPods, isStale }) => {
           // What an earlier process of the controller knew is better than nothing, and nothing else.
           if (isStale && this.#store.tellsPods !== undefined) return false;
+          this.#measures.changed();
           this.#store.replace(set, tellsPods);
           this.#loop?.trigger();
           this.#reports?.startOver();
@@ -152,6 +158,7 @@ export class NodePolicies implements AsyncDisposable {
           return true;
         },
         changed: (event) => {
+          this.#measures.changed();
           this.#store.apply(event);
           this.#loop?.trigger();
         },
@@ -215,6 +222,11 @@ export class NodePolicies implements AsyncDisposable {
     const failing = statuses.filter(({ failure }) => failure !== undefined).length;
     const refused = failing === 0 ? "" : `, ${failing} of them refused in part or as a whole`;
     return `network policies: ${statuses.length} with ${rules.size} rules${refused}; controller ${this.#lastHeard()}`;
+  }
+
+  /** Tells a scrape what is in force. */
+  measure(samples: AgentSamples): Promise<void> {
+    return this.#measures.tell(samples, this.#inForce.rules, this.#options.enforcement);
   }
 
   /** What is to be in force, as it was told to the data path last. */

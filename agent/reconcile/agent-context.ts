@@ -5,6 +5,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import type { DataPath } from "../datapath/datapath.ts";
+import type { AgentMeter } from "../metrics/meter.ts";
 import type { LivenessProbe } from "./liveness-probes.ts";
 
 /** The parts of one agent that verbs, janitor and services use. */
@@ -26,6 +27,8 @@ export interface AgentContext {
   /** Asked, beside the interfaces, before a lease counts as abandoned. */
   readonly livenessProbes: readonly LivenessProbe[];
   readonly logger: Logger;
+  /** Absent: nobody asks for numbers. */
+  readonly meter?: AgentMeter | undefined;
 }
 
 /** By the specification a container has one call at a time; repeats after timeouts add a few. */
@@ -41,14 +44,22 @@ export class StartingContext implements AgentContext {
   readonly pendingCleanup = new Map<string, Owner>();
   readonly livenessProbes: readonly LivenessProbe[];
   readonly logger: Logger;
+  readonly meter: AgentMeter | undefined;
   #config: AgentConfig;
   #dataPath: DataPath | undefined;
 
-  constructor(config: AgentConfig, allocator: Allocator, livenessProbes: readonly LivenessProbe[], logger: Logger) {
+  constructor(
+    config: AgentConfig,
+    allocator: Allocator,
+    livenessProbes: readonly LivenessProbe[],
+    logger: Logger,
+    meter?: AgentMeter,
+  ) {
     this.#config = config;
     this.allocator = allocator;
     this.livenessProbes = livenessProbes;
     this.logger = logger;
+    this.meter = meter;
   }
 
   /** The first network's subnets are filled in when the node has joined. */

@@ -63,6 +63,7 @@ export async function endInterfaceLost(
       return { t: "detach" };
     },
   });
+  if (done !== undefined) context.meter?.add("pipette_ipam_leases_reclaimed_total", { reason: "interface_lost" });
   return done !== undefined;
 }
 

@@ -37,6 +37,7 @@ export async function giveBackStale(context: AgentContext, owner: Owner): Promis
       return isStale && !(await hasInterface(context, owner)) ? { t: "cool" } : keep;
     },
   });
+  if (done !== undefined) context.meter?.add("pipette_ipam_leases_reclaimed_total", { reason: "reboot" });
   return done !== undefined;
 }
 
@@ -46,7 +47,7 @@ export async function giveBackStale(context: AgentContext, owner: Owner): Promis
  * @returns whether an address is free now
  */
 export async function reclaimStaleLease(
-  context: Pick<AgentContext, "allocator" | "config" | "dataPath" | "livenessProbes" | "logger">,
+  context: Pick<AgentContext, "allocator" | "config" | "dataPath" | "livenessProbes" | "logger" | "meter">,
   network: string,
   config: IpamConfig,
 ): Promise<boolean> {
@@ -66,5 +67,6 @@ export async function reclaimStaleLease(
   });
   // Each only if it is unchanged, since its owner may have come back.
   for (const lease of oldest.leases) allocator.reclaim(lease, "cooling");
+  context.meter?.add("pipette_ipam_leases_reclaimed_total", { reason: "full_pool" });
   return true;
 }

@@ -2,6 +2,7 @@ import { KnownConfs } from "../../shared/cni/known-confs.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type LogFields, redactArgs } from "../../shared/log.ts";
+import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { CmdError, CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import { cniService } from "../../shared/proto/services.ts";
 import type { Fields } from "../../shared/schema/json-fields.ts";
@@ -75,15 +76,36 @@ async function answer(
     if (verb === "ADD") requireAddresses(context, gate, request.owner);
     const result = (await run(context, request, call)) ?? "";
     log("info", { outcome: "ok" });
+    measure(context, verb, 0, startedMs, call);
     return { cniResult: new TextEncoder().encode(result) };
   } catch (caught) {
     const error = CniError.from(caught, `run ${verb}`);
     // The runtime will try again, and may find a free address then.
     if (verb === "ADD" && error.code === CniCode.ipamFailure) gate.lackedAddress();
+    measure(context, verb, error.code, startedMs, call);
     const level = error.code === CniCode.internal ? "error" : "warn";
     log(level, { outcome: "failed", code: error.code, error: error.message, details: error.details });
     return { cniResult: new Uint8Array(0), error: toMessage(error) };
   }
+}
+
+/** From the plugin's start, where it says when that was: what a pod waits for is not only our part. */
+function measure(
+  { meter }: Pick<AgentContext, "meter">,
+  verb: CmdVerb,
+  code: number,
+  receivedMs: number,
+  { startedUptimeMs }: CallContext,
+): void {
+  if (meter === undefined) return;
+  const upMs = uptimeMs();
+  const tookMs =
+    startedUptimeMs === undefined || upMs === undefined ? performance.now() - receivedMs : upMs - startedUptimeMs;
+  // Clocks in steps may put a start behind its end.
+  const seconds = Math.max(0, tookMs) / 1000;
+  meter.add("pipette_cni_requests_total", { verb, code });
+  meter.observe("pipette_cni_request_duration_seconds", { verb }, seconds);
+  if (verb === "ADD" && code === 0) meter.observe("pipette_pod_network_ready_seconds", {}, seconds);
 }
 
 /**

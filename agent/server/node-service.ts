@@ -1,4 +1,4 @@
-import { parseIpamConfig } from "../../ipam/mod.ts";
+import { parseIpamConfig, type RangeUsage } from "../../ipam/mod.ts";
 import { gcAnswer } from "../../ipam/service/mod.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
@@ -150,13 +150,17 @@ const lack = (message: string): NodeProblem => ({ code: CniCode.notAvailable, me
 
 /** One sentence for each range set without a free address. */
 function exhausted(context: AgentContext, network: NetworkConfig): readonly string[] {
-  const conf = new Fields({ name: network.name, ipam: ipamSection(context.config, network) });
-  const config = parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
-  return context.allocator
-    .usage(network.name, config)
+  return usageOf(context, network)
     .filter((usage) => usage.free <= 0n && usage.cooling === 0 && !context.allocator.hasStaleLeases(network.name))
     .map(
       ({ range, total }) =>
         `Cannot give a new pod of network "${network.name}" an address: all ${total} addresses of ${range} are taken`,
     );
+}
+
+/** What is free and what is not in the network's own ranges. */
+export function usageOf({ allocator, config }: AgentContext, network: NetworkConfig): readonly RangeUsage[] {
+  const conf = new Fields({ name: network.name, ipam: ipamSection(config, network) });
+  const parsed = parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
+  return allocator.usage(network.name, parsed);
 }

@@ -15,7 +15,7 @@ import type { ServicePort } from "../datapath/services.ts";
 import type { HealthCheck, ServiceProblem, ThisNode } from "./decide.ts";
 import { type EndpointSlice, endpointSlices, proxiedSlices } from "./endpoint-slice.ts";
 import { proxiedServices, type Service, services } from "./service-object.ts";
-import type { ServiceReference, ServiceSource } from "./service-source.ts";
+import type { ServiceChanges, ServiceReference, ServiceSource } from "./service-source.ts";
 import { ServiceStore } from "./service-store.ts";
 
 export interface ClusterServicesOptions {
@@ -51,6 +51,7 @@ export class ClusterServices implements ServiceSource {
   readonly #failing = new Map<string, string>();
   readonly #awaited = new Set(["services", "endpointslices", "nodes"]);
   readonly #problem: LogOnChange;
+  readonly #changes = { services: 0, endpoints: 0 };
 
   constructor({ client, node, logger, times }: ClusterServicesOptions) {
     this.#client = client;
@@ -84,6 +85,10 @@ export class ClusterServices implements ServiceSource {
     return this.#awaited.size > 0 ? new Map() : this.#store.healthChecks;
   }
 
+  get changes(): ServiceChanges {
+    return { ...this.#changes };
+  }
+
   get problems(): ReadonlyMap<string, readonly ServiceProblem[]> {
     return this.#store.problems;
   }
@@ -109,11 +114,13 @@ export class ClusterServices implements ServiceSource {
   }
 
   #takeService(change: Change<Service>): void {
+    this.#changes.services++;
     if (change.t === "deleted") this.#store.deleteService(change.old);
     else this.#store.putService(change.object);
   }
 
   #takeSlice(change: Change<EndpointSlice>): void {
+    this.#changes.endpoints++;
     // Another controller's slice may be given to another service.
     if (change.t !== "added") this.#store.deleteSlice(change.old);
     if (change.t !== "deleted") this.#store.putSlice(change.object);

@@ -7,8 +7,10 @@ import type { Ip } from "../../shared/net/ip.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { ServicesConfig } from "../config/agent-config.ts";
 import type { RefusedService, ServicePort, ServiceProxy } from "../datapath/services.ts";
+import type { AgentMeter, AgentSamples } from "../metrics/meter.ts";
 import type { ServiceProblem } from "./decide.ts";
 import { HealthChecks } from "./health-checks.ts";
+import { ServiceMeasures } from "./service-measures.ts";
 import type { ServiceSource } from "./service-source.ts";
 import { type Traced, type TracedPacket, traceService } from "./trace-service.ts";
 
@@ -22,6 +24,7 @@ export interface NodeServicesOptions {
   /** Absent: Kubernetes is told nothing. */
   readonly events?: Pick<KubernetesEvents, "tell">;
   readonly logger: Logger;
+  readonly meter?: AgentMeter | undefined;
   /** Absent: the usual ones. */
   readonly times?: ServiceTimes;
 }
@@ -58,12 +61,14 @@ export class NodeServices implements AsyncDisposable {
   /** Why nothing can be changed, since the last attempt. */
   #away: string | undefined;
   #refused: ReadonlyMap<string, RefusedService> = new Map();
+  readonly #measures: ServiceMeasures;
   /** Of the source, as far as they were told. */
   #problems: ReadonlyMap<string, readonly ServiceProblem[]> = noProblems;
 
   constructor(options: NodeServicesOptions) {
     this.#options = options;
     this.#times = options.times ?? usualTimes;
+    this.#measures = new ServiceMeasures(options.source, options.meter);
     const { config, node, logger } = options;
     if (config.proxyAll)
       this.#healthChecks = new HealthChecks({
@@ -123,6 +128,11 @@ export class NodeServices implements AsyncDisposable {
     return `services: ${current.size} ports ${state}${refused}${summary === undefined ? "" : `; ${summary}`}`;
   }
 
+  /** Tells a scrape what is in force. */
+  measure(samples: AgentSamples): void {
+    this.#measures.tell(samples, this.wanted, this.#refused.size);
+  }
+
   /** Why the source is not followed, where it is not: what is in force stays meanwhile. */
   get fault(): string | undefined {
     return this.#options.source.fault;
@@ -163,6 +173,7 @@ export class NodeServices implements AsyncDisposable {
 
   #changed(): void {
     if (this.#options.source.current === undefined || this.#ended.signal.aborted) return;
+    this.#measures.queued();
     this.#heard.resolve();
     this.#tellProblems();
     this.#working?.abort();
@@ -199,7 +210,7 @@ export class NodeServices implements AsyncDisposable {
     this.#working = working;
     let refused: readonly RefusedService[];
     try {
-      refused = await proxy.apply(wanted, working.signal);
+      refused = await this.#measures.sync(() => proxy.apply(wanted, working.signal));
       this.#away = undefined;
     } catch (caught) {
       this.#away = reasonOf(caught);
@@ -214,6 +225,7 @@ export class NodeServices implements AsyncDisposable {
     // A newer state is next.
     if (working.signal.aborted) return undefined;
     this.#applied = wanted;
+    this.#measures.applied();
     // Only what is in force may be asked for.
     this.#healthChecks?.serve(source.healthChecks ?? new Map());
     const [first] = refused;

@@ -5,6 +5,12 @@ import type { Service } from "./service-object.ts";
 /** A Service of Kubernetes, as an Event names it. */
 export type ServiceReference = Pick<Service, "namespace" | "name" | "uid">;
 
+/** How many were heard so far. */
+export interface ServiceChanges {
+  readonly services: number;
+  readonly endpoints: number;
+}
+
 /** Where the services of this node come from. Disposing of it ends it. */
 export interface ServiceSource extends AsyncDisposable {
   /**
@@ -18,6 +24,8 @@ export interface ServiceSource extends AsyncDisposable {
   readonly fault: string | undefined;
   /** By `namespace/name`, a map that is never changed: what load balancers ask at ports of the node. Absent: nothing. */
   readonly healthChecks?: ReadonlyMap<string, HealthCheck>;
+  /** Absent: it is not known what has changed. */
+  readonly changes?: ServiceChanges;
   /** By `namespace/name`, a map that is never changed: services that are not as they say. Absent: none is taken then. */
   readonly problems?: ReadonlyMap<string, readonly ServiceProblem[]>;
   /** Whom Kubernetes is told about, by `namespace/name`. Absent: the services are none of Kubernetes'. */

@@ -1,10 +1,10 @@
+import { Refusal } from "../../shared/access/mod.ts";
 import { type ApiObject, mapIn, mapsIn, textIn } from "../../shared/kubernetes/mod.ts";
 import { decodeObject, NetworkPolicyStatus, ObjectMeta } from "../../shared/proto/control-plane-messages.ts";
 import { NetworkPolicyEvaluation, NodeStatsSummary } from "../../shared/proto/control-plane-reports.ts";
 import { type Codec, type MessageOf, WireError } from "../../shared/proto/wire.ts";
 import { parseJson } from "../../shared/schema/json.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
-import { Refusal } from "../access/mod.ts";
 import { type HandedReports, readHanded } from "../reports/mod.ts";
 import { jsonType, protobufType } from "./encoding.ts";
 

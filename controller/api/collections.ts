@@ -1,7 +1,7 @@
+import type { Reach } from "../../shared/access/mod.ts";
 import { GroupMessage, NetworkPolicyMessage } from "../../shared/proto/control-plane-messages.ts";
 import { listOf } from "../../shared/proto/control-plane-reports.ts";
 import type { MessageCodec } from "../../shared/proto/wire.ts";
-import type { Reach } from "../access/mod.ts";
 import {
   addressMember,
   groupMessage,

@@ -1,19 +1,15 @@
+import { type Reach, Refusal, type User } from "../../shared/access/mod.ts";
+import { allow, answerScrape, type Exchange, type Guard, identify, refuse } from "../../shared/https/mod.ts";
 import type { Logger } from "../../shared/log.ts";
-import { traceOf } from "../../shared/reason.ts";
-import { type Asker, type Reach, Refusal, statusOf, type User, type Wish } from "../access/mod.ts";
+import { contentType } from "../../shared/metrics/mod.ts";
 import { type ApiGroup, apiGroups, documents } from "./discovery.ts";
 import { jsonType } from "./encoding.ts";
-import type { Exchange } from "./exchange.ts";
 import { handlers } from "./handlers.ts";
 import { isWatch } from "./node-watch.ts";
 import type { ServedState } from "./served-state.ts";
 
-/** Who may ask for what. */
-export interface Access {
-  /** @throws {Refusal} 401 for nobody who is known, 503 where that cannot be asked */
-  userOf(asker: Asker): Promise<User>;
-  /** @throws {Refusal} 503 where that cannot be asked */
-  isAllowed(user: User, wish: Wish): Promise<boolean>;
+/** Who may ask for what, and of which node they may know. */
+export interface Access extends Guard {
   reachOf(user: User): Reach;
 }
 
@@ -22,6 +18,8 @@ export interface ApiOptions {
   readonly access: Access;
   /** What is served now; absent before the first computation is complete. */
   readonly state: () => ServedState | undefined;
+  /** The numbers of this process, as Prometheus reads them. */
+  readonly metrics: () => Promise<string>;
 }
 
 /** How long a client waits that asks before anything is computed. */
@@ -39,7 +37,7 @@ export class ControlPlaneApi {
     try {
       await this.#route(exchange);
     } catch (caught) {
-      this.#refuse(exchange, caught);
+      refuse(exchange, caught, this.#options.logger);
     }
   }
 
@@ -50,11 +48,12 @@ export class ControlPlaneApi {
       const isReady = this.#options.state() !== undefined;
       return exchange.answer(isReady ? 200 : 503, "text/plain", isReady ? "ok" : "the policies are not computed yet");
     }
+    const { metrics, access } = this.#options;
+    if (path === "/metrics") return await answerScrape(exchange, { text: metrics, contentType }, access);
     const document = documents.get(path);
     if (document === undefined) return await this.#resource(exchange);
     if (method !== "GET" && method !== "HEAD") throw new Refusal(405, "this can only be read");
-    const user = await this.#userOf(exchange);
-    await this.#allow(user, { t: "path", verb: "get", path });
+    await allow(access, await identify(access, exchange), { t: "path", verb: "get", path });
     return exchange.answer(200, jsonType, JSON.stringify(document));
   }
 
@@ -69,33 +68,13 @@ export class ControlPlaneApi {
     // Before anybody is asked who that is: nothing could be answered anyway.
     if (this.#options.state() === undefined) throw new Refusal(503, "the policies are not computed yet", retryAfterS);
     const { access } = this.#options;
-    const user = await this.#userOf(exchange);
+    const user = await identify(access, exchange);
     const { group, version } = of;
     const named = { ...(name === "" ? {} : { name }), ...(subresource === undefined ? {} : { subresource }) };
-    await this.#allow(user, { t: "resource", verb, group, version, resource: plural, ...named });
+    await allow(access, user, { t: "resource", verb, group, version, resource: plural, ...named });
     const state = this.#options.state();
     if (state === undefined) throw new Refusal(503, "the policies are not computed yet", retryAfterS);
     await handler({ exchange, state, reach: access.reachOf(user), name });
-  }
-
-  /** @throws {Refusal} */
-  async #userOf(exchange: Exchange): Promise<User> {
-    const user = await this.#options.access.userOf(exchange);
-    exchange.authenticated();
-    return user;
-  }
-
-  async #allow(user: User, wish: Wish): Promise<void> {
-    if (await this.#options.access.isAllowed(user, wish)) return;
-    throw new Refusal(403, `"${user.name}" may not ${wish.verb} ${wish.t === "path" ? wish.path : wish.resource}`);
-  }
-
-  #refuse(exchange: Exchange, caught: unknown): void {
-    const refusal = caught instanceof Refusal ? caught : new Refusal(500, "this failed here");
-    if (!(caught instanceof Refusal)) this.#options.logger.error("a request has failed", { error: traceOf(caught) });
-    const { retryAfterS: seconds } = refusal;
-    const more: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
-    exchange.answer(refusal.status, jsonType, `${JSON.stringify(statusOf(refusal))}\n`, more);
   }
 }
 

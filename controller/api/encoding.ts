@@ -1,6 +1,6 @@
-import { Refusal } from "../access/mod.ts";
+import { Refusal } from "../../shared/access/mod.ts";
+import type { Exchange } from "../../shared/https/mod.ts";
 import type { Encoding } from "../watches/mod.ts";
-import type { Exchange } from "./exchange.ts";
 
 export const protobufType = "application/vnd.kubernetes.protobuf";
 export const jsonType = "application/json";

@@ -1,6 +1,6 @@
+import { Refusal } from "../../shared/access/mod.ts";
 import { type Direction, evaluate, type Pod, type Side, type Verdict } from "../../shared/policy/mod.ts";
 import { NetworkPolicyEvaluation } from "../../shared/proto/control-plane-reports.ts";
-import { Refusal } from "../access/mod.ts";
 import type { ApiKind } from "../watches/mod.ts";
 import type { Evaluation } from "./bodies.ts";
 import type { ServedState } from "./served-state.ts";

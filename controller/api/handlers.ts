@@ -1,5 +1,6 @@
+import { type Reach, Refusal } from "../../shared/access/mod.ts";
+import type { Exchange } from "../../shared/https/mod.ts";
 import type { ObjectMeta } from "../../shared/proto/control-plane-messages.ts";
-import { type Reach, Refusal } from "../access/mod.ts";
 import { noTraffic } from "../reports/mod.ts";
 import { type ApiKind, objectBytes, type WatchedResource } from "../watches/mod.ts";
 import { readEvaluation, readReports, readStats, readStatus } from "./bodies.ts";
@@ -7,7 +8,6 @@ import { collections, visibleState } from "./collections.ts";
 import { antreaGroup, pipetteGroup } from "./discovery.ts";
 import { acceptedEncoding, contentTypes, jsonType } from "./encoding.ts";
 import { answerEvaluation, evaluationKind } from "./evaluation.ts";
-import type { Exchange } from "./exchange.ts";
 import { selectedNode, serveWatch } from "./node-watch.ts";
 import type { ServedState } from "./served-state.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Exchange } from "../../shared/https/mod.ts";
 import type { Watches } from "../watches/mod.ts";
 import { acceptedEncoding } from "./encoding.ts";
-import type { Exchange } from "./exchange.ts";
 import { isWatch, selectedNode, serveWatch } from "./node-watch.ts";
 
 describe("the node that a watch is of", () => {

@@ -1,6 +1,6 @@
-import { Refusal } from "../access/mod.ts";
+import { Refusal } from "../../shared/access/mod.ts";
+import type { Exchange } from "../../shared/https/mod.ts";
 import type { Encoding, WatchedResource, Watches } from "../watches/mod.ts";
-import type { Exchange } from "./exchange.ts";
 
 /** A watch ends after this long, and the client starts over: so that clients spread over all replicas. */
 const shortestWatchS = 60 * 60;

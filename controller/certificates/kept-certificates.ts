@@ -1,12 +1,13 @@
+import type { CertificateSource, Serving } from "../../shared/certificates/mod.ts";
+import { type Kept, renewed } from "../../shared/certificates/mod.ts";
 import { type ApiClient, ApiError, type ApiObject, mapIn, textIn } from "../../shared/kubernetes/mod.ts";
-import { type Kept, renewed } from "./renewal.ts";
-import type { CertificateSource, Serving } from "./serving.ts";
 
 export interface SecretPlace {
   readonly namespace: string;
   readonly name: string;
 }
 
+const authorityName = "pipette-controller-ca";
 /** Whoever comes second reads what the first has written. */
 const maxAttempts = 5;
 
@@ -32,7 +33,7 @@ export class KeptCertificates implements CertificateSource {
     for (let attempt = 1; ; attempt++) {
       const secret = await this.#read();
       const kept = secret === undefined ? undefined : readKept(secret);
-      const wanted = renewed(kept, this.#names, this.#now());
+      const wanted = renewed(kept, { authority: authorityName, names: this.#names }, this.#now());
       if (wanted === kept) return wanted;
       try {
         await this.#write(secret, wanted);

@@ -1,7 +1,7 @@
+import { Refusal } from "../../shared/access/mod.ts";
 import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
 import { type ApiClient, ApiError, type ApiObject, listIn, mapsIn, textIn } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
-import { Refusal } from "../access/mod.ts";
 import type { Changes } from "../policy/mod.ts";
 import { type NodeReport, noTraffic, PolicyReports, sumOf, type TimedReport, type Traffic } from "./policy-reports.ts";
 import type { Holder } from "./status-lease.ts";

@@ -9,6 +9,5 @@ export {
   objectBytes,
   supportBundleCollectionKind,
 } from "./api-kind.ts";
-export type { WatchOut } from "./watch.ts";
 export type { WatchedResource } from "./watch-event.ts";
 export { Watches } from "./watches.ts";

@@ -1,13 +1,6 @@
+import type { WatchOut } from "../../shared/https/mod.ts";
 import type { Encoding } from "./api-kind.ts";
 import type { WatchEvent, WatchedResource } from "./watch-event.ts";
-
-/** Where the bytes of a watch go: the answer of an HTTP request. */
-export interface WatchOut {
-  /** Answers whether more may be written before `drained` is called. */
-  write(bytes: Uint8Array): boolean;
-  end(): void;
-  destroy(): void;
-}
 
 /** What a client may fall behind before it is cut off, and starts over. */
 export interface WatchBounds {
@@ -63,6 +56,11 @@ export class Watch {
     this.#add(events);
     if (this.#waitingBytes - this.#initialBytes > this.#options.bounds.waitingBytes) this.#drop();
     else this.#flush();
+  }
+
+  /** Events that were not written yet. */
+  get waiting(): number {
+    return this.#waiting.length;
   }
 
   /** What was written has gone out. */

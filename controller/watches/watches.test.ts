@@ -1,9 +1,9 @@
 import { describe, expect, test, vi } from "vitest";
+import type { WatchOut } from "../../shared/https/mod.ts";
 import { type NetworkPolicy, type Pod, readPod, readPolicy } from "../../shared/policy/mod.ts";
 import { decodeObject, staleAnnotation } from "../../shared/proto/control-plane-messages.ts";
 import { WireView } from "../../test/fakes/watching-node.ts";
 import { PolicyComputation } from "../policy/mod.ts";
-import type { WatchOut } from "./watch.ts";
 import { Watches } from "./watches.ts";
 
 const pod = (name: string, node: string, labels: object, ip?: string): Pod =>

@@ -1,3 +1,4 @@
+import type { WatchOut } from "../../shared/https/mod.ts";
 import {
   type GroupMessage,
   NetworkPolicyMessage,
@@ -15,7 +16,7 @@ import {
   supportBundleCollectionKind,
 } from "./api-kind.ts";
 import { EventCollection, wholeState } from "./node-events.ts";
-import { usualBounds, Watch, type WatchBounds, type WatchOptions, type WatchOut } from "./watch.ts";
+import { usualBounds, Watch, type WatchBounds, type WatchOptions } from "./watch.ts";
 import { emptyMetadata, WatchEvent, type WatchedResource } from "./watch-event.ts";
 
 export interface WatchesOptions {
@@ -24,6 +25,8 @@ export interface WatchesOptions {
   /** Told of all changes, before those who watch. */
   readonly published?: (changes: Changes) => void;
   readonly bounds?: WatchBounds;
+  /** Told how long each publication took. */
+  readonly took?: ((ms: number) => void) | undefined;
 }
 
 /** client-go's informers take only this for the end of the initial set, where they have asked for one. */
@@ -71,6 +74,18 @@ export class Watches {
     return this.#byNode.values().reduce((sum, { size }) => sum + size, 0);
   }
 
+  /** Nodes that somebody follows. */
+  get nodes(): number {
+    return this.#byNode.size;
+  }
+
+  /** Events that wait for those who read slowly. */
+  get waiting(): number {
+    return this.#byNode
+      .values()
+      .reduce((sum, watches) => watches.values().reduce((more, watch) => more + watch.waiting, sum), 0);
+  }
+
   /** The node's whole state, one bookmark, and then what changes. */
   open(asked: Omit<WatchOptions, "bounds">, out: WatchOut): Watch {
     const options = { ...asked, bounds: this.#options.bounds ?? usualBounds };
@@ -92,6 +107,7 @@ export class Watches {
   publish(): void {
     clearImmediate(this.#publishing);
     this.#publishing = undefined;
+    const beganMs = performance.now();
     const changes = this.#computation.take();
     this.#added.forget(changes);
     this.#options.published?.(changes);
@@ -99,6 +115,7 @@ export class Watches {
     const events = collection.collect(changes);
     if (events.size > 0) this.#version++;
     for (const [node, { inOrder }] of events) for (const watch of this.#byNode.get(node) ?? []) watch.push(inOrder);
+    this.#options.took?.(performance.now() - beganMs);
   }
 
   /** All who follow start over. */

@@ -47,7 +47,7 @@ describeWith("services of a real API server, with endpoints from its controllers
     const logger = createLogger("error", () => undefined);
     const connect = () => new ApiClient(serviceAccountAccess(access, {}, "services.server"));
     const events = stack.use(new KubernetesEvents({ node: "here", connect, logger }));
-    services = stack.use(openServices({ ...config, services: section }, proxy, logger, events));
+    services = stack.use(openServices({ ...config, services: section }, proxy, logger, { events }));
     await services.begin();
   });
   afterAll(() => stack.disposeAsync());

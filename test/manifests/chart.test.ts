@@ -38,7 +38,17 @@ test("its schema is closed, and knows every value that there is, and no other", 
   };
   const keys = (of: Record<string, unknown>): readonly string[] => Object.keys(of).sort();
   expect(keys(values)).toEqual(keys(schema.properties));
-  for (const part of ["linux", "windows", "openvswitch", "probes", "rbac", "serviceAccount", "apiServer", "controller"])
+  for (const part of [
+    "linux",
+    "windows",
+    "openvswitch",
+    "probes",
+    "metrics",
+    "rbac",
+    "serviceAccount",
+    "apiServer",
+    "controller",
+  ])
     expect(keys(values[part] as Record<string, unknown>), part).toEqual(keys(schema.properties[part].properties));
   expect(known(values, schema)).toBeTruthy();
 });
@@ -74,6 +84,24 @@ describeWith("the chart", ["linux", "helm"], () => {
     ["a digest that is none", 'image.digest="sha256:abc"', "digest"],
   ])("refuses %s", async (_, setting, named) => {
     await expect(objectsOf(setting)).rejects.toThrow(named);
+  });
+
+  test("opens a port for metrics only where that is asked for, and gives the rights for it", async () => {
+    const configOf = async (...settings: readonly string[]) =>
+      parse(object(await objectsOf(...settings), "ConfigMap", "pipette-agent")["data"]?.["agent.yaml"] ?? "");
+    expect(await configOf()).not.toHaveProperty("metrics");
+    const asked = ["metrics.enabled=true", "metrics.port=9999", 'linux.config.nodes={"registry":{"type":"static"}}'];
+    const config = await configOf(...asked);
+    expect(config.metrics).toEqual({ listen: "[::]:9999" });
+    const objects = await objectsOf(...asked);
+    const rules = (name: string) => object(objects, "ClusterRole", name)["rules"];
+    expect(rules("pipette-agent-metrics").map(({ resources }: { resources: string[] }) => resources)).toEqual([
+      ["tokenreviews"],
+      ["subjectaccessreviews"],
+    ]);
+    expect(rules("pipette-metrics-reader")).toEqual([{ nonResourceURLs: ["/metrics"], verbs: ["get"] }]);
+    // It asks the API server by its account, whatever else it asks.
+    expect((await podOf("pipette-agent", ...asked)).serviceAccountName).toBe("pipette-agent");
   });
 
   test("has a controller that is found as others are, and answers kubectl, only where that is asked for", async () => {

@@ -1,9 +1,12 @@
 import { readFileSync } from "node:fs";
-import { Refusal, type User } from "../../controller/access/mod.ts";
-import { type Access, ControlPlaneApi, HttpsServer, type ServedState } from "../../controller/api/mod.ts";
+import { type Access, ControlPlaneApi, type ServedState } from "../../controller/api/mod.ts";
 import { servedState } from "../../controller/controller.ts";
+import { controllerMetrics, measureController } from "../../controller/controller-metrics.ts";
 import { PolicyComputation } from "../../controller/policy/mod.ts";
+import { Refusal, type User } from "../../shared/access/mod.ts";
+import { HttpsServer } from "../../shared/https/mod.ts";
 import { createLogger } from "../../shared/log.ts";
+import { Registry, readProcess } from "../../shared/metrics/mod.ts";
 import type { NetworkPolicy } from "../../shared/policy/mod.ts";
 import { Certificates } from "../support/certificates.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
@@ -15,7 +18,7 @@ const accessByToken: Access = {
     if (token === undefined) throw new Refusal(401, "nobody");
     return { name: token, uid: "", groups: [], extra: {} };
   },
-  isAllowed: async () => true,
+  isAllowed: async ({ name }, wish) => name === "admin" || wish.t !== "path",
   reachOf: ({ name }: User) =>
     name === "admin" ? { t: "all nodes" } : { t: "node", node: name.slice("node-".length) },
 };
@@ -47,11 +50,19 @@ export class ServedPolicies implements AsyncDisposable {
       await HttpsServer.listen({ host: "127.0.0.1", port: 0 }, tls, (exchange) => void served.api?.serve(exchange)),
     );
     const made = new ServedPolicies(certificates, server, starting.move());
-    made.state = servedState(made.computation, { namespaceLabels: () => undefined, policiesIn: () => policies });
+    const metrics = new Registry(controllerMetrics, { freshMs: 0 });
+    made.state = servedState(
+      made.computation,
+      { namespaceLabels: () => undefined, policiesIn: () => policies },
+      { meter: metrics },
+    );
+    metrics.read(readProcess);
+    metrics.read((samples) => measureController(made.state, samples));
     served.api = new ControlPlaneApi({
       logger: createLogger("warn", (line) => console.error(line)),
       access: accessByToken,
       state: () => made.state,
+      metrics: () => metrics.text(),
     });
     return made;
   }

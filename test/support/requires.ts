@@ -34,6 +34,7 @@ const needs = {
   systemd: () => missingFile("/lib/systemd/systemd", "systemd"),
   skopeo: () => missingFile("/usr/bin/skopeo", "skopeo"),
   hivex: () => missingFile("/usr/bin/hivexml", "libhivex-bin"),
+  promtool: () => missingFile("/usr/bin/promtool", "prometheus"),
   nft: () => missingFile("/usr/sbin/nft", "nftables"),
   helm: () =>
     findHelm() === undefined

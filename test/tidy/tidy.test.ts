@@ -17,6 +17,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
 /** The rooms of the agent, each of which may import from those before it. Files beside them are the agent itself. */
 const agentRooms = [
   ...[
+    "metrics",
     "platform",
     "protocols",
     "config",
@@ -35,8 +36,8 @@ const agentRooms = [
 /** The same inside the data path: what all share first, then what connects pods by itself, then what takes of it. */
 const dataPathRooms = ["", "linux", "bridge", "ovs", "hns"];
 
-/** Of the controller: what is computed, who hears of it, who may ask, what nodes report, how they ask, and with what it is encrypted. */
-const controllerRooms = ["policy", "watches", "access", "reports", "api", "certificates", ""];
+/** Of the controller: what is computed, who hears of it, what nodes report, how they ask, and with what it is encrypted. */
+const controllerRooms = ["policy", "watches", "reports", "api", "certificates", ""];
 
 /** Of a file below `folder`, its place in the order. */
 const placeIn = (folder: string, order: readonly string[], path: string): number => {
@@ -90,7 +91,9 @@ const recovery = [
 
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = [
-  ...["shared/server/", "shared/channel/", "shared/kubernetes/", "shared/policy/", "shared/terminal/"],
+  ...["server", "channel", "kubernetes", "policy", "terminal", "access", "https", "certificates", "metrics"].map(
+    (room) => `shared/${room}/`,
+  ),
   ...["read-document", "record-file", "mod"].map((name) => `shared/schema/${name}.ts`),
   "shared/os/atomic-file.ts",
   ...["ipam/service/", "ipam/cli/", "cli.ts"],

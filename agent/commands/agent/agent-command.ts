@@ -18,6 +18,7 @@ import { openFiles, readConfig, readText } from "../../config/read-config.ts";
 import { chooseDataPath } from "../../data-path-choice.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
+import type { MetricsOptions, MetricsServer } from "../../metrics-server.ts";
 import { agentLogFileBytes, asService, logInto } from "./agent-supervision.ts";
 
 const portRule = {
@@ -120,6 +121,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
   const system = await openSystem();
   await using followed = configFile === undefined ? undefined : followConfig(configFile, config, logger);
   await using health = new HealthServer();
+  await using metrics = await openMetrics(config, { logger, env: io.env });
   const context = { who: "the agent", logger, system, env: io.env, supervisor, restartWanted: followed?.changed };
   // Awaited here, so that the watchers end after the agent.
   return await runDaemon(context, async () => {
@@ -128,14 +130,23 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
     const agent = await Agent.start(config, {
       logger,
       system,
+      meter: metrics?.meter,
       ...(registry === undefined ? {} : { registry }),
       ...(followed === undefined ? {} : { refusedConfig: () => followed.refused() }),
       ...(await chooseDataPath(config, logger)),
     });
     health.started(agent);
+    metrics?.read((samples) => agent.measure(samples));
     void warmUp(logger);
     return agent;
   });
+}
+
+/** Loaded where it is asked for: it holds an HTTPS server, and the client of an API server. */
+async function openMetrics({ metrics }: AgentConfig, options: MetricsOptions): Promise<MetricsServer | undefined> {
+  if (metrics === undefined) return undefined;
+  const { MetricsServer } = await import("../../metrics-server.ts");
+  return new MetricsServer(metrics, options);
 }
 
 /**

@@ -40,6 +40,7 @@ const node: OverlayNode = {
   },
   problems: () => [],
   degraded: async () => [],
+  measure: () => undefined,
   [Symbol.asyncDispose]: async () => undefined,
 };
 

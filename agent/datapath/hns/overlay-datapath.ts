@@ -4,6 +4,7 @@ import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { type Cidr, formatIp, type Ip } from "../../../shared/net/ip.ts";
 import { podMtu } from "../../config/pod-mtu.ts";
+import type { AgentSamples } from "../../metrics/meter.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../datapath.ts";
 import {
   type ConnectedPod,
@@ -164,6 +165,10 @@ export class OverlayDataPath implements DataPath {
       ...(await this.#options.hns.problems()),
       ...ofSwitch.map((message) => ({ code: CniCode.notAvailable, message })),
     ];
+  }
+
+  measure(samples: AgentSamples): void {
+    this.#standing?.node.measure(samples);
   }
 
   async degraded(): Promise<readonly string[]> {

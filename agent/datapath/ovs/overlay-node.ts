@@ -1,5 +1,6 @@
 import type { Owner, Pod } from "../../../shared/cni/types.ts";
 import type { Cidr, Family, Ip } from "../../../shared/net/ip.ts";
+import type { AgentSamples } from "../../metrics/meter.ts";
 import type { NodeRoute, RefusedRoute } from "../routes.ts";
 import type { ServicePort } from "../services.ts";
 
@@ -59,6 +60,8 @@ export interface OverlayNode extends AsyncDisposable {
    * everything.
    */
   degraded(): Promise<readonly string[]>;
+  /** Tells a scrape of flows and connections. */
+  measure(samples: AgentSamples): void;
 }
 
 /** The pods' gateway, as an interface of the node. */

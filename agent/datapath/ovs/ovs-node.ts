@@ -4,6 +4,7 @@ import { CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
+import type { AgentSamples } from "../../metrics/meter.ts";
 import { refusedRoute } from "../routes.ts";
 import { AppliedPeers } from "./applied-peers.ts";
 import { ownerOf } from "./applied-pods.ts";
@@ -15,6 +16,7 @@ import type { ConnectedPod, OverlayNode, PodPort, ServiceWays } from "./overlay-
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows } from "./pipeline/mod.ts";
+import { tables } from "./pipeline/tables.ts";
 import { PodPorts, vnidFor } from "./pod-ports.ts";
 import { compareFlows, driftLoop } from "./program/drift.ts";
 import { type FlowSet, type FlowSetChanges, isRefusedFlowSet } from "./program/flow-set.ts";
@@ -56,6 +58,7 @@ export class OvsNode implements OverlayNode {
   #running: Running | undefined;
   /** Exists after the first start, because until then flows of earlier agents are no drift. */
   #driftLoop: ReconcileLoop | undefined;
+  #databaseConnections = 0;
 
   /** Begins to connect. @throws {OvsdbError} for the database's address */
   constructor(options: OvsNodeOptions) {
@@ -64,6 +67,9 @@ export class OvsNode implements OverlayNode {
     if (services !== undefined) this.#resources.use(services);
     this.#resources.use(policies);
     this.#db = this.#resources.use(openDatabase(database));
+    this.#db.onState(({ t }) => {
+      if (t === "ready") this.#databaseConnections++;
+    });
     this.#host = new NodeHost(options, this.#db);
     this.#meters = new MeterSupport(management);
     this.#presence = this.#resources.use(new SwitchPresence());
@@ -166,6 +172,19 @@ export class OvsNode implements OverlayNode {
       ...drift,
       ...full,
     ];
+  }
+
+  /** Tells a scrape of flows and connections. */
+  measure(samples: AgentSamples): void {
+    const reconnects = (target: string, connections: number): void =>
+      samples.set("pipette_datapath_reconnects_total", { target }, Math.max(0, connections - 1));
+    reconnects("ovsdb", this.#databaseConnections);
+    if (this.#running === undefined) return;
+    const { program } = this.#running;
+    reconnects("openflow", program.connections);
+    const { sizes } = program;
+    for (const [table, number] of Object.entries(tables))
+      samples.set("pipette_datapath_flows", { table }, sizes.get(number) ?? 0);
   }
 
   /** The switch goes on as it is. */

@@ -1,7 +1,7 @@
-import { Refusal } from "../../../controller/access/mod.ts";
 import { readEvaluation, readReports, readStats, readStatus } from "../../../controller/api/bodies.ts";
 import { selectedNode } from "../../../controller/api/node-watch.ts";
 import { PolicyReports } from "../../../controller/reports/policy-reports.ts";
+import { Refusal } from "../../../shared/access/mod.ts";
 import type { Target } from "../engine/target.ts";
 import { nestedMutator, protobufFields } from "../mutate/frames.ts";
 import { jsonMutator } from "../mutate/json.ts";

@@ -4,6 +4,7 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { type Cidr, formatCidr, type Ip } from "../../../../shared/net/ip.ts";
 import { reasonOf } from "../../../../shared/reason.ts";
 import { podMtu } from "../../../config/pod-mtu.ts";
+import type { AgentSamples } from "../../../metrics/meter.ts";
 import type { Link, NetlinkSocket } from "../../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../../datapath.ts";
 import { kernelNearlyFull } from "../../linux/conntrack-usage.ts";
@@ -172,6 +173,10 @@ class OvsDataPath implements DataPath {
     } catch (caught) {
       throw interfaceError("look for problems", caught);
     }
+  }
+
+  measure(samples: AgentSamples): void {
+    this.#node.measure(samples);
   }
 
   async degraded(): Promise<readonly string[]> {

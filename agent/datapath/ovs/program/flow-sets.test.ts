@@ -46,6 +46,14 @@ test("only what is different is told", () => {
   expect(told(parts, changes(["a", undefined], ["never", undefined]))).toEqual({ deleted: [3], withoutGroups: [8] });
 });
 
+test("flows are counted by table, one that several parts have once", () => {
+  const parts = new FlowSets();
+  parts.apply(changes(["a", part("a", [numbered(1), numbered(2)])], ["b", part("b", [numbered(2)])]));
+  expect([...parts.sizes]).toEqual([[5, 2]]);
+  parts.apply(changes(["a", undefined]));
+  expect([...parts.sizes]).toEqual([[5, 1]]);
+});
+
 test("a place that one part leaves another takes in the same change, in either order", () => {
   for (const order of [
     ["a", "b"],

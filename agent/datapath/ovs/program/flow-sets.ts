@@ -28,6 +28,16 @@ export class FlowSets {
     return this.#all;
   }
 
+  /** How many different flows there are, by the number of their table. */
+  get sizes(): ReadonlyMap<number, number> {
+    const sizes = new Map<number, number>();
+    for (const place of this.#places.keys()) {
+      const table = Number.parseInt(place, 10);
+      sizes.set(table, (sizes.get(table) ?? 0) + 1);
+    }
+    return sizes;
+  }
+
   hasGroup(id: number): boolean {
     return this.#groups.has(id);
   }

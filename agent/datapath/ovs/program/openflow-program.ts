@@ -86,6 +86,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   #wake = Promise.withResolvers<void>();
   /** A connection is in use, which applies waiting changes. */
   #isUp = false;
+  #connections = 0;
   #isFilled = false;
   #isClosed = false;
   #onUnwatched: ((reason: string) => void) | undefined;
@@ -123,6 +124,16 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
 
   get status(): ProgramStatus {
     return { connected: this.#isFilled, lastError: this.#lastError, refused: this.#state.refused };
+  }
+
+  /** Connections so far. */
+  get connections(): number {
+    return this.#connections;
+  }
+
+  /** How many flows the switch is to have, by the number of their table. */
+  get sizes(): ReadonlyMap<number, number> {
+    return this.#state.flowSets.sizes;
   }
 
   async set(given: FlowSetChanges): Promise<void> {
@@ -251,6 +262,7 @@ export class OpenFlowProgram implements SwitchProgram, AsyncDisposable {
   /** Uses a connection until it ends, which it throws. */
   async #serve(client: OpenFlowClient): Promise<never> {
     // From here on new changes are queued; all earlier ones are part of the fill.
+    this.#connections++;
     this.#isUp = true;
     this.#client = client;
     const before = this.#waiting.count;

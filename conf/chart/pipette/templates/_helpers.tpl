@@ -24,7 +24,7 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
   "networks" (list (dict "name" "pods" "bridge" $bridge))
   "nodes" (dict "registry" (dict "type" "kubernetes"))
 -}}
-{{- toYaml (mergeOverwrite $base (deepCopy .Values.linux.config)) }}
+{{- include "pipette.withMetrics" (dict "root" . "base" $base "config" .Values.linux.config) }}
 {{- end }}
 
 {{/* agent.yaml of Windows nodes. They speak with Linux nodes in the way those do among themselves. */}}
@@ -36,7 +36,15 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
   "ovs" (dict "mode" $mode)
   "nodes" (dict "registry" (dict "type" "kubernetes"))
 -}}
-{{- toYaml (mergeOverwrite $base (deepCopy .Values.windows.config)) }}
+{{- include "pipette.withMetrics" (dict "root" . "base" $base "config" .Values.windows.config) }}
+{{- end }}
+
+{{- define "pipette.withMetrics" -}}
+{{- $metrics := .root.Values.metrics -}}
+{{- if $metrics.enabled -}}
+{{- $_ := set .base "metrics" (dict "listen" (printf "%s:%v" $metrics.address $metrics.port)) -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite .base (deepCopy .config)) }}
 {{- end }}
 
 {{/* "true" where agents with this configuration ask the API server. */}}
@@ -44,7 +52,8 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- $nodes := .nodes | default dict -}}
 {{- $registry := $nodes.registry | default dict -}}
 {{- $services := hasKey . "services" | ternary (default dict .services) (dict "from" "file") -}}
-{{- or (eq (default "" $registry.type) "kubernetes") (ne (default "cluster" $services.from) "file") -}}
+{{- $metrics := hasKey . "metrics" | ternary (default dict .metrics) (dict "plain" true) -}}
+{{- or (eq (default "" $registry.type) "kubernetes") (ne (default "cluster" $services.from) "file") (not $metrics.plain) -}}
 {{- end }}
 
 {{/* "true" where any agent does. */}}

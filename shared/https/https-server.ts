@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createHttp2Server } from "node:http2";
-import type { AddressInfo } from "node:net";
-import { createServer as createTlsServer, type TLSSocket } from "node:tls";
+import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
+import { createServer as createTlsServer, type TLSSocket, Server as TlsServer } from "node:tls";
 import { Exchange } from "./exchange.ts";
 
 /** In PEM. */
@@ -12,10 +12,14 @@ export interface ServerTls {
   readonly clientCas: readonly string[];
 }
 
+export interface HttpsBounds {
+  readonly maxConnections: number;
+  /** Of a connection on which nothing is asked, until it has brought somebody who is known: pods can connect as well. */
+  readonly strangerMs: number;
+}
+
 /** A thousand nodes with three watches each, on connections of their own, and room for operators. */
-const maxConnections = 10_000;
-/** Of a connection on which nothing is asked, until it has brought somebody who is known: pods can connect as well. */
-const usualStrangerMs = 15_000;
+const usualBounds: HttpsBounds = { maxConnections: 10_000, strangerMs: 15_000 };
 /** Requests at a time of one connection over HTTP/2: the aggregation layer's are those of many clients. */
 const maxStreams = 250;
 const maxHeaderBytes = 64 * 1024;
@@ -25,15 +29,19 @@ const keepAliveMs = 30_000;
 /**
  * HTTPS for clients of Kubernetes: HTTP/2, and HTTP/1.1 for those that do not speak it. Its certificate can be replaced
  * while connections go on. One port for both, and certificates of clients, are what neither of the runtime's own servers
- * has at once.
+ * has at once. Without a certificate it is plain HTTP/1.1, for a loopback address.
  */
 export class HttpsServer implements AsyncDisposable {
   readonly #handle: (exchange: Exchange) => void;
-  readonly #tls: ReturnType<typeof createTlsServer>;
+  readonly #listener: Server;
   readonly #strangerMs: number;
   readonly #sockets = new Set<TLSSocket>();
 
-  private constructor(tls: ServerTls, handle: (exchange: Exchange) => void, strangerMs: number) {
+  private constructor(
+    tls: ServerTls | undefined,
+    handle: (exchange: Exchange) => void,
+    { maxConnections, strangerMs }: HttpsBounds,
+  ) {
     this.#handle = handle;
     this.#strangerMs = strangerMs;
     const http1 = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => {
@@ -51,33 +59,37 @@ export class HttpsServer implements AsyncDisposable {
     // The fault of one connection ends that one.
     http1.on("clientError", (_, socket) => socket.destroy());
     http2.on("sessionError", () => undefined);
-    const options = { ...contextOf(tls), requestCert: true, rejectUnauthorized: false, ALPNProtocols };
-    this.#tls = createTlsServer(options, (socket) => {
-      (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
-    });
+    if (tls === undefined) this.#listener = createTcpServer();
+    else {
+      const options = { ...contextOf(tls), requestCert: true, rejectUnauthorized: false, ALPNProtocols };
+      this.#listener = createTlsServer(options, (socket) => {
+        (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
+      });
+    }
     // Before the handshake: who never begins one holds a connection as well.
-    this.#tls.on("connection", (socket) => this.#admit(socket as TLSSocket));
-    this.#tls.maxConnections = maxConnections;
-    this.#tls.on("tlsClientError", () => undefined);
+    this.#listener.on("connection", (socket) => this.#admit(socket as TLSSocket));
+    if (tls === undefined) this.#listener.on("connection", (socket) => http1.emit("connection", socket));
+    this.#listener.maxConnections = maxConnections;
+    this.#listener.on("tlsClientError", () => undefined);
   }
 
   /** @throws {Error} where nobody may listen there */
   static async listen(
     { host, port }: { readonly host: string; readonly port: number },
-    tls: ServerTls,
+    tls: ServerTls | undefined,
     handle: (exchange: Exchange) => void,
-    strangerMs = usualStrangerMs,
+    bounds: Partial<HttpsBounds> = {},
   ): Promise<HttpsServer> {
-    const server = new HttpsServer(tls, handle, strangerMs);
+    const server = new HttpsServer(tls, handle, { ...usualBounds, ...bounds });
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    server.#tls.once("error", reject);
-    server.#tls.listen(port, host, resolve);
+    server.#listener.once("error", reject);
+    server.#listener.listen(port, host, resolve);
     await promise;
     return server;
   }
 
   get port(): number {
-    return (this.#tls.address() as AddressInfo).port;
+    return (this.#listener.address() as AddressInfo).port;
   }
 
   get connections(): number {
@@ -86,12 +98,12 @@ export class HttpsServer implements AsyncDisposable {
 
   /** For connections that come from now on. */
   replaceTls(tls: ServerTls): void {
-    this.#tls.setSecureContext(contextOf(tls));
+    if (this.#listener instanceof TlsServer) this.#listener.setSecureContext(contextOf(tls));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#tls.close(() => resolve());
+    this.#listener.close(() => resolve());
     for (const socket of this.#sockets) socket.destroy();
     await promise;
   }

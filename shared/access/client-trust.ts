@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
-import { type ApiObject, mapIn, type Resource, textIn } from "../../shared/kubernetes/mod.ts";
-import { parseJson } from "../../shared/schema/json.ts";
+import { type ApiObject, mapIn, type Resource, textIn } from "../kubernetes/mod.ts";
+import { parseJson } from "../schema/json.ts";
 import type { User } from "./user.ts";
 
 /** Whom the API server trusts to say who asks: ConfigMap kube-system/extension-apiserver-authentication. */

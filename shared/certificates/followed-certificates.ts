@@ -1,7 +1,7 @@
-import { retry } from "../../shared/async/backoff.ts";
-import { ReconcileLoop } from "../../shared/async/reconcile-loop.ts";
-import type { Logger } from "../../shared/log.ts";
-import { reasonOf } from "../../shared/reason.ts";
+import { retry } from "../async/backoff.ts";
+import { ReconcileLoop } from "../async/reconcile-loop.ts";
+import type { Logger } from "../log.ts";
+import { reasonOf } from "../reason.ts";
 import type { CertificateSource, Serving } from "./serving.ts";
 
 /** How often it is looked whether they are to be renewed, were replaced, or are published still. */

@@ -1,7 +1,7 @@
-import { type ApiClient, type ApiObject, listIn, mapIn, textIn } from "../../shared/kubernetes/mod.ts";
-import type { Logger } from "../../shared/log.ts";
-import type { Pod } from "../../shared/policy/mod.ts";
-import { reasonOf } from "../../shared/reason.ts";
+import { type ApiClient, type ApiObject, listIn, mapIn, textIn } from "../kubernetes/mod.ts";
+import type { Logger } from "../log.ts";
+import type { Pod } from "../policy/mod.ts";
+import { reasonOf } from "../reason.ts";
 import { type Asker, type ClientTrust, certifiedUser } from "./client-trust.ts";
 import { Refusal } from "./refusal.ts";
 import { Reviews } from "./reviews.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CniCode, CniError } from "../../shared/errors.ts";
-import { reasonOf } from "../../shared/reason.ts";
+import { CniCode, CniError } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 import { type CertificateSource, certificateIn, isKeyOf, type Serving } from "./serving.ts";
 
 /** Certificates that an operator gives, or a program such as cert-manager: `tls.crt`, `tls.key` and `ca.crt` of a directory. */

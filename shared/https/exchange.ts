@@ -1,10 +1,17 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { type Asker, Refusal } from "../access/mod.ts";
-import type { WatchOut } from "../watches/mod.ts";
 
 /** Until the whole body of a request has come. */
 const bodyMs = 15_000;
+
+/** Where the bytes of a watch go: the answer of an HTTP request. */
+export interface WatchOut {
+  /** Answers whether more may be written before `drained` is called. */
+  write(bytes: Uint8Array): boolean;
+  end(): void;
+  destroy(): void;
+}
 
 interface ExchangeParts {
   readonly request: IncomingMessage;

@@ -18,14 +18,20 @@ const earlierMs = 60 * 60_000;
 /** Clients hear of a new authority in seconds; those that do not for a day are away. */
 const publishedMs = dayMs;
 
-const authorityName = "pipette-controller-ca";
+/** What a server's certificate is to be. */
+export interface Wanted {
+  /** Its name; another one makes all of its certificates anew. */
+  readonly authority: string;
+  /** DNS names and addresses under which clients reach the server. */
+  readonly names: readonly string[];
+}
 
 /**
  * The same where all is well; else with what was due made anew. An authority is renewed long before it ends, and is
  * published beside the old one before a server shows a certificate of it.
  */
-export function renewed(kept: Kept | undefined, names: readonly string[], now: Date): Kept {
-  const authority = withAuthority(kept, now);
+export function renewed(kept: Kept | undefined, { authority: name, names }: Wanted, now: Date): Kept {
+  const authority = withAuthority(kept, name, now);
   const known = bundleOf(authority.ca);
   const newest = known[0]?.certificate;
   const isDue = isServerDue(
@@ -36,16 +42,16 @@ export function renewed(kept: Kept | undefined, names: readonly string[], now: D
   );
   if (!isDue || newest === undefined) return authority;
   const key = createPrivateKey(authority.caKey);
-  const issued = issueServer(names, { name: authorityName, key }, validFor(serverDays, now));
+  const issued = issueServer(names, { name, key }, validFor(serverDays, now));
   return { ...authority, ...issued };
 }
 
-function withAuthority(kept: Kept | undefined, now: Date): Kept {
+function withAuthority(kept: Kept | undefined, name: string, now: Date): Kept {
   const known = bundleOf(kept?.ca ?? "").filter(({ certificate }) => certificate.validToDate > now);
   const [newest] = known;
   const isUsable = kept !== undefined && newest !== undefined && isKeyOf(kept.caKey, newest.certificate);
   if (isUsable && msLeft(newest.certificate, now) > 2 * serverDays * dayMs) return kept;
-  const made = issueAuthority(authorityName, validFor(authorityDays, now));
+  const made = issueAuthority(name, validFor(authorityDays, now));
   const ca = [made.cert, ...known.map(({ text }) => text)].join("");
   return { cert: kept?.cert ?? "", key: kept?.key ?? "", ca, caKey: made.key };
 }

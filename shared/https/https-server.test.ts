@@ -8,8 +8,7 @@ import { Certificates } from "../../test/support/certificates.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
-import type { WatchOut } from "../watches/mod.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Exchange, WatchOut } from "./exchange.ts";
 import { HttpsServer, type ServerTls } from "./https-server.ts";
 
 describeWith("the HTTPS server", ["openssl"], () => {
@@ -43,7 +42,9 @@ describeWith("the HTTPS server", ["openssl"], () => {
   /** @param strangerMs how long a client that is not known may be silent */
   async function listen(strangerMs: number): Promise<HttpsServer> {
     const place = { host: "127.0.0.1", port: 0 };
-    return resources.use(await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), strangerMs));
+    return resources.use(
+      await HttpsServer.listen(place, tlsOf("server"), (exchange) => handle(exchange), { strangerMs }),
+    );
   }
 
   /** @param as whose certificate the client shows */
@@ -132,6 +133,31 @@ describeWith("the HTTPS server", ["openssl"], () => {
     }
     await eventually(() => server.connections === 2, "both connections");
     await eventually(() => closed.length === 2 && server.connections === 0, "the end of both");
+  });
+
+  test("without a certificate it is plain HTTP, with the same bounds", async () => {
+    const bounds = { strangerMs: patientMs / 10, maxConnections: 2 };
+    const place = { host: "127.0.0.1", port: 0 };
+    server = resources.use(await HttpsServer.listen(place, undefined, (exchange) => handle(exchange), bounds));
+    const asked: (Uint8Array | undefined)[] = [];
+    handle = (exchange) => {
+      asked.push(exchange.certificate);
+      exchange.answer(200, "text/plain", exchange.path);
+    };
+    expect(await (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text()).toBe("/metrics");
+    expect(asked).toEqual([undefined]);
+    await eventually(() => server.connections === 0, "the end of one that asks no more");
+    const closed: number[] = [];
+    const sockets = [0, 1, 2].map((number) => {
+      const socket = connectTcp(server.port, "127.0.0.1");
+      socket.on("error", () => undefined);
+      socket.once("close", () => closed.push(number));
+      return socket.resume();
+    });
+    await eventually(() => closed.length === 1, "the end of one too many");
+    expect(server.connections).toBe(2);
+    await eventually(() => closed.length === 3, "the end of the others, who ask for nothing");
+    for (const socket of sockets) socket.destroy();
   });
 
   test.each([

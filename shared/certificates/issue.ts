@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
-import { bitsOf, parseIp } from "../../shared/net/ip.ts";
+import { bitsOf, parseIp } from "../net/ip.ts";
 
 /**
  * X.509 certificates (RFC 5280) of one shape: ECDSA on P-256 with SHA-256. The runtime reads and checks certificates but

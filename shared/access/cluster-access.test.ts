@@ -1,13 +1,13 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ApiClient, type ApiObject } from "../../shared/kubernetes/mod.ts";
-import { createLogger } from "../../shared/log.ts";
-import { type Pod, readPod } from "../../shared/policy/mod.ts";
 import { type Play, ScriptedTransport } from "../../test/fakes/kubernetes/scripted-transport.ts";
 import { Certificates } from "../../test/support/certificates.ts";
 import { describeWith } from "../../test/support/requires.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { ApiClient, type ApiObject } from "../kubernetes/mod.ts";
+import { createLogger } from "../log.ts";
+import { type Pod, readPod } from "../policy/mod.ts";
 import { type Asker, type ClientTrust, clientTrusts, noTrust } from "./client-trust.ts";
 import { ClusterAccess } from "./cluster-access.ts";
 import type { User, Wish } from "./user.ts";

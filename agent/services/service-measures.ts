@@ -1,0 +1,61 @@
+import type { ServicePort } from "../datapath/services.ts";
+import type { AgentMeter, AgentSamples } from "../metrics/meter.ts";
+import type { ServiceChanges, ServiceSource } from "./service-source.ts";
+
+/** What services of this node are measured by, under kube-proxy's names where they mean the same. */
+export class ServiceMeasures {
+  readonly #source: Pick<ServiceSource, "changes">;
+  readonly #meter: AgentMeter | undefined;
+  #queuedAtMs: number | undefined;
+  #appliedAtMs: number | undefined;
+  /** Those that the state has which is being put in force, and those that are. */
+  #taken: ServiceChanges | undefined;
+  #inForce: ServiceChanges = { services: 0, endpoints: 0 };
+
+  constructor(source: Pick<ServiceSource, "changes">, meter: AgentMeter | undefined) {
+    this.#source = source;
+    this.#meter = meter;
+  }
+
+  /** The source has told of a change. */
+  queued(): void {
+    this.#queuedAtMs = Date.now();
+  }
+
+  /** @param apply puts in force what the source says now @throws what it throws */
+  async sync<T>(apply: () => Promise<T>): Promise<T> {
+    const beganMs = performance.now();
+    this.#taken = this.#source.changes;
+    try {
+      return await apply();
+    } finally {
+      const seconds = (performance.now() - beganMs) / 1000;
+      this.#meter?.observe("kubeproxy_sync_proxy_rules_duration_seconds", {}, seconds);
+    }
+  }
+
+  /** All of it is in force. */
+  applied(): void {
+    this.#appliedAtMs = Date.now();
+    if (this.#taken !== undefined) this.#inForce = this.#taken;
+  }
+
+  tell(samples: AgentSamples, wanted: ReadonlyMap<string, ServicePort>, refused: number): void {
+    samples.set("pipette_services", { state: "accepted" }, wanted.size - refused);
+    samples.set("pipette_services", { state: "refused" }, refused);
+    const endpoints = wanted.values().reduce((sum, { cluster }) => sum + cluster.length, 0);
+    samples.set("pipette_service_endpoints", {}, endpoints);
+    if (this.#queuedAtMs !== undefined)
+      samples.set("kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds", {}, this.#queuedAtMs / 1000);
+    if (this.#appliedAtMs !== undefined)
+      samples.set("kubeproxy_sync_proxy_rules_last_timestamp_seconds", {}, this.#appliedAtMs / 1000);
+    // Of a file nobody knows what has changed in it.
+    const heard = this.#source.changes;
+    if (heard === undefined) return;
+    const { services, endpoints: slices } = this.#inForce;
+    samples.set("kubeproxy_sync_proxy_rules_service_changes_total", {}, heard.services);
+    samples.set("kubeproxy_sync_proxy_rules_service_changes_pending", {}, heard.services - services);
+    samples.set("kubeproxy_sync_proxy_rules_endpoint_changes_total", {}, heard.endpoints);
+    samples.set("kubeproxy_sync_proxy_rules_endpoint_changes_pending", {}, heard.endpoints - slices);
+  }
+}
