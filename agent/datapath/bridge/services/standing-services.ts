@@ -119,7 +119,14 @@ export class StandingServices {
       step = new StepDraft();
     }
     if (this.#found !== undefined) {
-      step.gone.push(...this.#found.elements.values());
+      // Set by set, and so what leads packets before where it leads them.
+      for (const [name, element] of this.#found.elements) {
+        this.#found.elements.delete(name);
+        step.gone.push(element);
+        if (step.size < maxElements) continue;
+        yield step.done();
+        step = new StepDraft();
+      }
       step.last.push(...this.#strangers(this.#found));
       this.#found = undefined;
     }
