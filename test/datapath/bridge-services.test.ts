@@ -173,6 +173,18 @@ describeWith("services of a kernel bridge", ["linux", "root", "nft"], () => {
         }
     });
 
+    test("a client that has kept an endpoint elsewhere is led to those of this node once the policy is Local", async () => {
+      const sticky = { affinitySeconds: 300 };
+      const outside = ["external IP", "node port"] as const;
+      await node.apply(web(["other"], sticky));
+      for (const to of outside) expect(await answering("outside", to)).toBe("other");
+      const [local, elsewhere] = [web(["b"]).cluster, web(["other"]).cluster];
+      await node.apply(web(["other", "b"], { ...sticky, keepsClient: true, external: local }));
+      for (const to of outside) expect([to, await answering("outside", to)]).toEqual([to, "b"]);
+      await node.apply(web(["other"], { ...sticky, external: elsewhere }));
+      for (const to of outside) expect([to, await answering("outside", to)]).toEqual([to, "other"]);
+    });
+
     test("datagrams go on from one port when the first endpoint comes, and when theirs goes", async () => {
       const dns = (...names: (keyof typeof addresses)[]) => web(names, { protocol: "udp" });
       await node.apply(dns());

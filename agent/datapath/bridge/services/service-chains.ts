@@ -227,8 +227,12 @@ export function choiceRules(table: Table, entrances: Entrances, choice: Choice):
   const from = isOwnList ? ownListFrom : 0;
   const draw = randomBelow(slots, from);
   const lead = [lookUp(endpoints.name, 0, 0), leadTo(family, 0)];
+  // Of a client that came while its choice was from the other list: that slot is not its any more.
+  const ownList = masked(packetPriority, mark(ownListFrom));
+  const isInList = compare(ownList, isOwnList ? "neq" : "eq", new Uint8Array(4));
   // nft cannot show a rule that looks up what it has looked up before, so the slot goes by the packet's priority.
   const kept = rule(name, "its slot", [
+    ...isInList,
     ...loads(0, ...key, packetPriority),
     lookUp(endpoints.name, 0, 0),
     ...loads(clientAt, ...client, packetPriority),
