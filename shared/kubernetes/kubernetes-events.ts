@@ -97,9 +97,12 @@ export class KubernetesEvents implements AsyncDisposable {
     const lacksRight = caught.status === 403 && !caught.is.includes("is being terminated");
     if (!lacksRight || this.#isRefusalLogged) return;
     this.#isRefusalLogged = true;
-    this.#options.logger.warn("Kubernetes is not told of network policies: give the agent the right to create events", {
-      error: caught.message,
-    });
+    this.#options.logger.warn(
+      "Kubernetes is not told of pods, policies and services: give the agent the right to create events",
+      {
+        error: caught.message,
+      },
+    );
   }
 }
 

@@ -9,15 +9,14 @@ import type { ApiServer } from "./api-server.ts";
 
 const system = "/api/v1/namespaces/kube-system";
 /** What of the manifest is not the controller's own pod. */
-const isOfRights = (kind: string): boolean => !["Deployment", "Service"].includes(kind);
+const isOfRights = (kind: string): boolean => !["DaemonSet", "Deployment", "Service"].includes(kind);
 
 /** The accounts and rights of conf/kubernetes, as an administrator makes them. */
 export async function installController(server: ApiServer): Promise<void> {
   await eventually(async () => (await server.ask("GET", system)).status === 200, "kube-system");
-  const agents = plainObjects().filter(
-    ({ kind, metadata }) => kind === "ServiceAccount" && metadata.name === "pipette-agent",
-  );
-  for (const each of [...agents, ...plainObjects("pipette-controller.yaml").filter(({ kind }) => isOfRights(kind))])
+  for (const each of [...plainObjects(), ...plainObjects("pipette-controller.yaml")].filter(({ kind }) =>
+    isOfRights(kind),
+  ))
     await server.create(pathOf(each), each);
 }
 

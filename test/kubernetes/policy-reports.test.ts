@@ -156,16 +156,15 @@ describeWith(
       });
       await node.prepare([]);
       await node.begin([]);
-      const start = async (name: string): Promise<string> => {
-        const pod = await addPod(name, "node-a");
+      const start = async (name: string, uid: string): Promise<void> => {
         const owner = { network: "pods", sandboxId: name, ifname: "eth0" };
-        await node.admit(owner, { namespace: "x", name, uid: pod.uid });
+        await node.admit(owner, { namespace: "x", name, uid });
         await node.settle(owner);
-        return pod.uid;
       };
       const events = async (): Promise<readonly Record<string, unknown>[]> =>
         (await server.ask("GET", `${x}/events`)).body["items"] as Record<string, unknown>[];
-      const late = await start("late");
+      const { uid: late } = await addPod("late", "node-a");
+      await start("late", late);
       const [told] = await eventually(async () => {
         const all = await events();
         return all.length > 0 && all;
@@ -192,13 +191,13 @@ describeWith(
           uid,
         },
       });
-      const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pipette-agent-policies";
+      const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pipette-agent";
       const rules = (await server.ask("GET", role)).body["rules"] as { resources: string[] }[];
       await server.ask("PATCH", role, { rules: rules.filter(({ resources }) => !resources.includes("events")) });
-      isAway = true;
       await eventually(
         async () => {
-          await start(`isolated-${performance.now().toFixed(0)}`);
+          // One that the controller never hears of.
+          await start(`unknown-${performance.now().toFixed(0)}`, crypto.randomUUID());
           return lines.some((line) => line.includes("give the agent the right to create events"));
         },
         "a word in the log",
