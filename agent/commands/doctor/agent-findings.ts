@@ -103,7 +103,7 @@ const serviceDiffers = (what: string): Finding => ({
 const servicesNotFollowed = (reason: string): Finding => ({
   severity: "error",
   code: "services-not-followed",
-  what: "The agent cannot follow the services of Kubernetes",
+  what: "The agent cannot follow the services that it balances",
   trusts: "what was last known",
   why: `Those in force stay; new services, and pods that come and go, are not heard of (${reason})`,
   todo: "put right what the reason names; the agent tries again by itself, and its log says when it works",
