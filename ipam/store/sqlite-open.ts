@@ -128,8 +128,11 @@ async function requireNoLink(db: DatabaseSync, path: string): Promise<void> {
 
 function upgrade(db: DatabaseSync, path: string): void {
   requireOurs(db, path);
+  db.exec(`PRAGMA busy_timeout = ${sqliteWaitMs}`);
   retryBusy(() => db.exec("PRAGMA page_size = 2048; PRAGMA journal_mode = WAL"));
-  db.exec("BEGIN IMMEDIATE");
+  // Whoever has migrated meanwhile may keep the lock busy with its own work.
+  if (versionOf(db) === migrations.length) return;
+  retryBusy(() => db.exec("BEGIN IMMEDIATE"));
   try {
     // Another process may have migrated meanwhile, so the version is read inside the transaction.
     for (const step of migrations.slice(versionOf(db))) db.exec(step);
