@@ -59,8 +59,9 @@ for (const { mode, nodes, seenAs } of modes)
     /** Of the first node, which chooses for all who do not stand on the other. */
     const chooser = (i: 0 | 1) => (seenAs === "gateway" ? near!.gateways[i] : lab.node(1).addresses[i]);
 
-    const reaches = async (family: 4 | 6, name: string): Promise<void> => {
-      await eventually(async () => (await call(near!.namespace, clusterIp[family], 80, 500))?.name === name, name);
+    /** Each node follows the file by itself, and refuses what has no endpoint yet. */
+    const reaches = async (family: 4 | 6, name: string, from = near!): Promise<void> => {
+      await eventually(async () => (await call(from.namespace, clusterIp[family], 80, 500))?.name === name, name);
     };
 
     test.each(families)("a pod of another node answers pods, nodes and hosts outside: IPv%i", async (family, i) => {
@@ -71,6 +72,7 @@ for (const { mode, nodes, seenAs } of modes)
       const asChooser = { name: "far", seenAs: chooser(i) };
       expect(await call(lab.node(1).namespace, clusterIp[family], 80)).toEqual(asChooser);
       expect(await call(lab.underlay.namespace, clusterIp[family], 80)).toEqual(asChooser);
+      await reaches(family, "far", far);
       expect(await call(far!.namespace, clusterIp[family], 80)).toEqual({ name: "far", seenAs: far!.gateways[i] });
     });
 
