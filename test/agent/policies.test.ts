@@ -111,9 +111,13 @@ describeWith("an agent with a controller of policies, on a kernel bridge", ["roo
   async function connects(from: string, to: string, port: number, patienceS = 1): Promise<boolean> {
     const [source, destination] = [pods.get(from), pods.get(to)];
     const opened = `exec 3<>/dev/tcp/${destination?.ip}/${port}`;
-    const { exitCode } = await execa("nsenter", [`--net=${source?.netns}`, "timeout", String(patienceS), "bash", "-c", opened], {
-      reject: false,
-    });
+    const { exitCode } = await execa(
+      "nsenter",
+      [`--net=${source?.netns}`, "timeout", String(patienceS), "bash", "-c", opened],
+      {
+        reject: false,
+      },
+    );
     return exitCode === 0;
   }
 
