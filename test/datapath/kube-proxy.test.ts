@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { kubeProxyBeside } from "../../agent/datapath/linux/kube-proxy.ts";
+import { isKubeProxyProblem, kubeProxyBeside } from "../../agent/datapath/linux/kube-proxy.ts";
 import { Kernel } from "../../agent/protocols/netlink/mod.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { describeWith } from "../support/requires.ts";
@@ -27,7 +27,10 @@ describeWith("a kube-proxy beside", ["linux", "root", "nft"], () => {
   ] as const)("%s", async (_which, left, told) => {
     using namespace = NetworkNamespace.create();
     if (left !== undefined) await namespace.run(left[0], left[1]);
-    expect(inside(namespace)).toEqual(told === undefined ? [] : [expect.stringContaining(told)]);
+    const found = inside(namespace);
+    expect(found).toEqual(told === undefined ? [] : [expect.stringContaining(told)]);
+    // The doctor knows it by its sentence.
+    expect(found.every(isKubeProxyProblem)).toBe(true);
   });
 
   test("whose rules cannot be seen, by its health port", () => {
