@@ -7,7 +7,7 @@ import { table } from "../bench/report.ts";
 import { passes, type Row } from "../bench/row.ts";
 import { summarize } from "../bench/stats.ts";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
-import { AgentHome, eventually } from "../support/agent-process.ts";
+import { AgentHome, bridgeName, eventually } from "../support/agent-process.ts";
 import { runInside } from "../support/own-network.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ApiServer } from "./api-server.ts";
@@ -44,7 +44,6 @@ if (lacking.length > 0) {
   console.error(`Cannot measure against kube-proxy: ${lacking.join("; ")}`);
   process.exit(1);
 }
-process.exitCode = (await runInside()) ?? (await measure());
 
 interface Figures {
   readonly allMs: number;
@@ -155,8 +154,7 @@ async function pipette(server: ApiServer): Promise<Side> {
   const home = new AgentHome(
     {
       dataPath: "bridge",
-      networks: [{ name: "bench", subnets: ["10.77.0.0/24"], masquerade: false }],
-      nodes: { name: names.node },
+      networks: [{ name: "bench", bridge: bridgeName, subnets: ["10.77.0.0/24"], masquerade: false }],
     },
     executables,
   );
@@ -305,3 +303,5 @@ function cpuMs(pid: number): number {
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * tickMs;
 }
+
+process.exitCode = (await runInside()) ?? (await measure());
