@@ -327,7 +327,7 @@ export class Agent {
       connect: controllerAccess(config.policies, process.env),
     });
     this.#resources.use(this.#policies);
-    return policed(dataPath, this.#policies, meter);
+    return policed(dataPath, this.#policies);
   }
 
   /** What tells Kubernetes of pods, policies and services; nothing where there is none. @throws {CniError} 7 */

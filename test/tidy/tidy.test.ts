@@ -6,11 +6,13 @@ const product = typescript.filter(({ path }) => !isTest(path) && !path.startsWit
 
 /** Which rooms a room may import from, itself aside. */
 const below: Readonly<Record<string, readonly string[]>> = {
-  "": ["cni", "ipam", "agent", "controller", "shared"],
+  "": ["cni", "ipam", "agent", "controller", "operator", "shared"],
   cni: ["ipam", "shared"],
-  agent: ["cni", "ipam", "shared"],
+  // The agent's commands at a terminal also look at other nodes.
+  agent: ["cni", "ipam", "operator", "shared"],
   ipam: ["shared"],
   controller: ["shared"],
+  operator: ["shared"],
   shared: [],
 };
 
@@ -91,9 +93,10 @@ const recovery = [
 
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = [
-  ...["server", "channel", "kubernetes", "policy", "terminal", "access", "https", "certificates", "metrics"].map(
-    (room) => `shared/${room}/`,
-  ),
+  ...[
+    ...["server", "channel", "kubernetes", "policy", "terminal", "access", "https", "certificates", "metrics"],
+    "documents",
+  ].map((room) => `shared/${room}/`),
   ...["read-document", "record-file", "mod"].map((name) => `shared/schema/${name}.ts`),
   "shared/os/atomic-file.ts",
   ...["ipam/service/", "ipam/cli/", "cli.ts"],
@@ -103,21 +106,21 @@ const bans: readonly Ban[] = [
   {
     pattern: /process\.platform/,
     instead: "shared/os/platform.ts",
-    within: ["main.ts", "cni/", "ipam/", "agent/", "controller/", "shared/"],
+    within: ["main.ts", "cni/", "ipam/", "agent/", "controller/", "operator/", "shared/"],
     except: ["shared/os/platform.ts"],
   },
   { pattern: /process\.stdout\.write/, instead: "the PluginIo of the call (16 to 21 ms at the first use)" },
   {
     pattern: /console\.\w+\(/,
     instead: "the Logger or the io that was passed in",
-    within: ["cni/", "ipam/", "agent/", "controller/", "shared/"],
+    within: ["cni/", "ipam/", "agent/", "controller/", "operator/", "shared/"],
     // The one place where the plugin meets its process.
     except: ["shared/cni/plugin-process.ts"],
   },
   {
     pattern: /\bexecSync\(|child_process/,
     instead: "runProgram, or Bun.spawn on the exec'd path",
-    within: ["cni/", "ipam/", "agent/", "controller/", "shared/"],
+    within: ["cni/", "ipam/", "agent/", "controller/", "operator/", "shared/"],
   },
   {
     pattern: /^import (?!type).* from "(node:(?!sqlite)|@grpc|execa|yaml)/m,
@@ -146,7 +149,7 @@ const bans: readonly Ban[] = [
   {
     pattern: /\bString\((caught|cause|error)\)|: (caught|cause|error)\}/,
     instead: "reasonOf or traceOf of shared/reason.ts",
-    within: ["main.ts", "cni/", "ipam/", "agent/", "controller/", "shared/"],
+    within: ["main.ts", "cni/", "ipam/", "agent/", "controller/", "operator/", "shared/"],
     except: ["shared/reason.ts"],
   },
   {
@@ -239,7 +242,7 @@ describe("the repository's own rules", () => {
   test("what lives long is imported up front by its like only, never on the way of a plugin", () => {
     const within = (path: string): boolean => services.some((folder) => path.startsWith(folder));
     const early = product
-      .filter(({ path }) => !within(path) && !["agent", "controller"].includes(roomOf(path)))
+      .filter(({ path }) => !within(path) && !["agent", "controller", "operator"].includes(roomOf(path)))
       .flatMap((source) => staticImportsOf(source).map((target) => ({ path: source.path, target })))
       .filter(({ target }) => within(target));
     expect(early).toEqual([]);

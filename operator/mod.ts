@@ -1,0 +1,2 @@
+/** The operator's tool: documents of nodes and of the cluster, by a socket, by an API server, or from a bundle. */
+export { type Answer, type DocumentSource, maxWaitMs, type Question } from "./document-source.ts";
