@@ -49,6 +49,7 @@ describeWith("bash", ["bash"], () => {
         "controller",
         "status",
         "doctor",
+        "why",
         "trace",
         "ipam",
         "nodes",
