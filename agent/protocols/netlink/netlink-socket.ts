@@ -14,7 +14,7 @@ import { BatchMessage, batchSubsystem } from "./nftables/numbers.ts";
 export const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
 /** linux/netlink.h */
-export const Protocol = { ROUTE: 0, NETFILTER: 12 } as const;
+export const Protocol = { ROUTE: 0, NETFILTER: 12, GENERIC: 16 } as const;
 const SOL_NETLINK = 270;
 /** EXT_ACK: sentences with errors. CAP_ACK: do not send the request back. GET_STRICT_CHK: filters in dumps count. */
 const options = [11, 10, 12];
