@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { execa } from "execa";
 import { formatIp, ipOf } from "../../shared/net/ip.ts";
+import { asInstalled } from "../bench/pods.ts";
 import { table } from "../bench/report.ts";
 import { passes, type Row } from "../bench/row.ts";
 import { summarize } from "../bench/stats.ts";
@@ -153,6 +154,7 @@ async function store(server: ApiServer): Promise<void> {
 async function pipette(server: ApiServer): Promise<Side> {
   const home = new AgentHome(
     {
+      ...asInstalled,
       dataPath: "bridge",
       networks: [{ name: "bench", bridge: bridgeName, subnets: ["10.77.0.0/24"], masquerade: false }],
     },
@@ -231,7 +233,7 @@ async function figuresOf(side: Side, server: ApiServer): Promise<Figures> {
     if (!(await isInKernel(ip))) throw new Error(`${side.name} says that it is done, and ${ip} is not in the kernel`);
   say(`has all in the kernel after ${(allMs / 1000).toFixed(1)} s`);
   const changeMs: number[] = [];
-  await using heard = new Heard();
+  await using heard = await Heard.start();
   // The first finds nothing in any cache, and does not count.
   let before = 0;
   for (let round = 0; round <= rounds; round++) {
@@ -239,7 +241,7 @@ async function figuresOf(side: Side, server: ApiServer): Promise<Figures> {
     if (round === 1) before = cpuMs(side.pid());
     const service = Math.floor((services / (rounds + 1)) * round);
     const ip = endpointIp(services * endpoints + (side.name === "Pipette" ? 0 : rounds + 1) + round);
-    const said = heard.address(ip);
+    const said = heard.word(ip);
     const { status } = await server.ask("PATCH", `${slicesPath}/${nameOf(service)}`, {
       endpoints: endpointsOf(service, ip),
     });
@@ -272,9 +274,27 @@ class Heard implements AsyncDisposable {
   readonly #awaited = new Map<string, () => void>();
   readonly #read = this.#follow();
 
-  /** Once somebody has put it there. */
-  address(ip: string): Promise<void> {
-    return new Promise((resolve) => this.#awaited.set(ip, resolve));
+  /** It reads all that stands before it says anything, from the start again at every change. */
+  static async start(): Promise<Heard> {
+    const heard = new Heard();
+    const { pid } = heard.#monitor;
+    const isIdle = async (): Promise<boolean> => {
+      const before = cpuMs(pid);
+      await Bun.sleep(pauseMs);
+      return cpuMs(pid) === before;
+    };
+    await eventually(isIdle, "the end of what nft monitor reads", longestMs);
+    const name = "heard";
+    const said = heard.word(name);
+    await execa("nft", ["add", "table", "inet", name]);
+    await said;
+    await execa("nft", ["delete", "table", "inet", name]);
+    return heard;
+  }
+
+  /** Once somebody has put something of this name there. */
+  word(text: string): Promise<void> {
+    return new Promise((resolve) => this.#awaited.set(text, resolve));
   }
 
   async #follow(): Promise<void> {
@@ -283,9 +303,9 @@ class Heard implements AsyncDisposable {
     for await (const chunk of this.#monitor.stdout) {
       const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
       rest = lines.pop() ?? "";
-      for (const [ip, resolve] of this.#awaited)
-        if (lines.some((line) => line.includes(`${ip} `))) {
-          this.#awaited.delete(ip);
+      for (const [text, resolve] of this.#awaited)
+        if (lines.some((line) => line.split(/[\s,]/).includes(text))) {
+          this.#awaited.delete(text);
           resolve();
         }
     }
