@@ -46,6 +46,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./controller/controller-command.ts")).controllerCommand,
     },
     {
+      name: "get",
+      summary: "what nodes have: pods, leases, addresses, services, policies, flows, findings, calls",
+      load: async () => (await import("./operator/mod.ts")).getCommand,
+    },
+    {
       name: "status",
       summary: "what the agent says: networks, problems, calls",
       load: async () => (await import("./agent/commands/status/status-command.ts")).statusCommand,

@@ -47,6 +47,7 @@ describeWith("bash", ["bash"], () => {
       [
         "agent",
         "controller",
+        "get",
         "status",
         "doctor",
         "why",

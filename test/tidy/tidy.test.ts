@@ -31,6 +31,7 @@ const agentRooms = [
     "reconcile",
     "attach",
     "server",
+    "views",
   ],
   ...["", "commands"],
 ];
