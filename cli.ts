@@ -61,6 +61,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/doctor/doctor-command.ts")).doctorCommand,
     },
     {
+      name: "why",
+      summary: "why a pod has no network: the cause, what it rests on, what to do",
+      load: async () => (await import("./agent/commands/why/why-command.ts")).whyCommand,
+    },
+    {
       name: "trace",
       summary: "a packet's way from pod to pod through Open vSwitch, in words",
       load: async () => (await import("./agent/commands/trace/trace-command.ts")).traceCommand,

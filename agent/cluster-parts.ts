@@ -50,7 +50,7 @@ export async function openPolicies(
     log: config.policies.log,
     connect: controllerAccess(config.policies, process.env),
   });
-  return { policies, dataPath: policed(dataPath, policies, meter) };
+  return { policies, dataPath: policed(dataPath, policies) };
 }
 
 /** The services that are to be balanced, if any. @throws {CniError} 7 */

@@ -50,6 +50,7 @@ describeWith("bash", ["bash"], () => {
         "get",
         "status",
         "doctor",
+        "why",
         "trace",
         "ipam",
         "nodes",

@@ -18,7 +18,7 @@ export interface MasqueradedNetwork {
 const block = (subnet: Cidr): string => `${formatIp(firstOf(subnet))}/${subnet.prefix}`;
 
 /** Drops blocks inside of others, which nftables refuses in a set. Sorted first, since there may be thousands. */
-function minimal(blocks: readonly Cidr[]): readonly Cidr[] {
+export function minimal(blocks: readonly Cidr[]): readonly Cidr[] {
   const kept: Cidr[] = [];
   for (const block of blocks.toSorted(byAddress)) {
     const last = kept.at(-1);
