@@ -8,7 +8,8 @@ import {
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import { listNodes } from "../cluster/listing.ts";
 import { textOfNode } from "../cluster/node-text.ts";
-import { cut, namedPod, type ViewSources } from "./view-sources.ts";
+import type { CallRecord } from "../metrics/call-record.ts";
+import { cut, namedPod, podKeys, type ViewSources } from "./view-sources.ts";
 
 /** @throws {RpcError} where nothing can look */
 export async function findingsView({ examine, node }: ViewSources): Promise<FindingsDocument> {
@@ -20,14 +21,28 @@ export async function findingsView({ examine, node }: ViewSources): Promise<Find
 }
 
 /** @param name of a pod, as in `podsView` */
-export function callsView({ calls, node }: ViewSources, name: string): CallsDocument {
+export function callsView({ context, node }: ViewSources, name: string): CallsDocument {
   const isNamed = namedPod(name);
-  const all = (calls?.() ?? []).filter(({ podNamespace = "", podName }) =>
-    isNamed(podName === undefined ? undefined : { namespace: podNamespace, name: podName }),
-  );
-  const { kept, omitted } = cut(all, maxRows);
-  return { kind: "calls", version: documentVersion, node, calls: kept, omitted };
+  const records = context.calls
+    .list()
+    .filter(({ pod }) => isNamed(pod))
+    .toSorted((a, b) => b.beganAtMs - a.beganAtMs);
+  const { kept, omitted } = cut(records, maxRows);
+  return { kind: "calls", version: documentVersion, node, calls: kept.map(callRow), omitted };
 }
+
+const callRow = (call: CallRecord): CallsDocument["calls"][number] => ({
+  ...{ verb: call.verb, network: call.network, containerId: call.sandbox, ifname: call.ifname },
+  ...podKeys(call.pod === undefined ? undefined : { ...call.pod, uid: "" }),
+  ...{ beganAtMs: call.beganAtMs, tookMicros: microsOf(call.durationMs), code: call.code },
+  ...(call.message === "" ? {} : { message: call.message }),
+  ...(call.failedIn === undefined ? {} : { failedIn: call.failedIn }),
+  ...(call.times > 1 ? { times: call.times, firstAtMs: call.firstAtMs } : {}),
+  phases: call.phases.map(({ phase, ms }) => ({ phase, tookMicros: microsOf(ms) })),
+});
+
+/** A clock in steps may run backwards. */
+const microsOf = (ms: number): number => Math.max(0, Math.round(ms * 1000));
 
 /** @throws {CniError} 11 where the registry does not answer */
 export async function peersView({ registry, node }: ViewSources): Promise<PeersDocument> {

@@ -1,7 +1,7 @@
 import type { Lease } from "../../ipam/mod.ts";
 import { ownerKey } from "../../shared/cni/owner-key.ts";
 import type { Owner, Pod } from "../../shared/cni/types.ts";
-import type { CallsDocument, FindingsDocument } from "../../shared/documents/mod.ts";
+import type { FindingsDocument } from "../../shared/documents/mod.ts";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import type { NodeRegistry } from "../cluster/node-registry.ts";
 import type { NodePolicies } from "../policies/mod.ts";
@@ -22,8 +22,6 @@ export interface ViewSources {
   logLevel(): string;
   /** What disagrees on the node; absent: nothing here can look. */
   examine?(): Promise<Examined>;
-  /** The last calls, the latest first; absent: nothing keeps them. */
-  calls?(): CallsDocument["calls"];
 }
 
 /** What the doctor says. */
