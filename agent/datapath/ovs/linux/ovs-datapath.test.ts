@@ -325,6 +325,7 @@ describe("a clean-up", () => {
       "routes: was gone",
       "ovs bridge: undone",
       "packet rules: undone",
+      "encryption: was gone",
     ]);
     expect([database.names("Port"), present.node.filter.tables.size]).toEqual([[], 0]);
     expect(podOf("a").named("eth0")).toBeUndefined();
