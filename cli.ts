@@ -46,6 +46,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./controller/controller-command.ts")).controllerCommand,
     },
     {
+      name: "get",
+      summary: "what nodes have: pods, leases, addresses, services, policies, flows, findings, calls",
+      load: async () => (await import("./operator/mod.ts")).getCommand,
+    },
+    {
       name: "status",
       summary: "what the agent says: networks, problems, calls",
       load: async () => (await import("./agent/commands/status/status-command.ts")).statusCommand,
@@ -59,6 +64,11 @@ const pipette: CommandGroup = defineGroup({
       name: "why",
       summary: "why a pod has no network: the cause, what it rests on, what to do",
       load: async () => (await import("./agent/commands/why/why-command.ts")).whyCommand,
+    },
+    {
+      name: "bundle",
+      summary: "collect what somebody else needs to find a fault, without secrets",
+      load: async () => (await import("./agent/commands/bundle/bundle-command.ts")).bundleCommand,
     },
     {
       name: "trace",

@@ -48,6 +48,9 @@ export interface Attached {
   /** Name of the host's end. */
   readonly hostIfname: string;
   readonly ownLease: boolean;
+  /** The pod's hardware address, and the number of its port, as far as they are known without a query. */
+  readonly mac?: string;
+  readonly port?: number;
 }
 
 /** An interface that was lost without a DEL. */

@@ -47,9 +47,11 @@ describeWith("bash", ["bash"], () => {
       [
         "agent",
         "controller",
+        "get",
         "status",
         "doctor",
         "why",
+        "bundle",
         "trace",
         "ipam",
         "nodes",

@@ -163,7 +163,11 @@ class BridgeDataPath implements DataPath {
 
   async list(): Promise<readonly Attached[]> {
     try {
-      return this.#attachments().map(({ alias, link }) => ({ ...alias, hostIfname: link.name }));
+      return this.#attachments().map(({ alias, link }) => {
+        const network = this.#networks.get(alias.owner.network);
+        const mac = network === undefined ? undefined : this.#portsOf(network).macAt(link.index);
+        return { ...alias, hostIfname: link.name, port: link.index, ...(mac === undefined ? {} : { mac }) };
+      });
     } catch (caught) {
       throw interfaceError("list the attached interfaces", caught);
     }
