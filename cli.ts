@@ -66,6 +66,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/why/why-command.ts")).whyCommand,
     },
     {
+      name: "bundle",
+      summary: "collect what somebody else needs to find a fault, without secrets",
+      load: async () => (await import("./agent/commands/bundle/bundle-command.ts")).bundleCommand,
+    },
+    {
       name: "trace",
       summary: "a packet's way from pod to pod through Open vSwitch, in words",
       load: async () => (await import("./agent/commands/trace/trace-command.ts")).traceCommand,
