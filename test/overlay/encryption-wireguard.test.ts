@@ -143,7 +143,6 @@ describeWith(
       for (const [value, told] of [
         [{ ...right, encryption: foreign }, /node "n2" at 172\.30\.0\.2 agrees on no keys/],
         [without, /node "n2": it does not encrypt/],
-        [{ ...right, encryption: "ipsec" }, /node "n2": it encrypts by IPsec/],
       ] as const) {
         await put(value);
         await eventually(async () => told.test(await shortcomings(lab.node(1))), `${told} in the status`);
