@@ -46,6 +46,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./controller/controller-command.ts")).controllerCommand,
     },
     {
+      name: "get",
+      summary: "what nodes have: pods, leases, addresses, services, policies, flows, findings, calls",
+      load: async () => (await import("./operator/mod.ts")).getCommand,
+    },
+    {
       name: "status",
       summary: "what the agent says: networks, problems, calls",
       load: async () => (await import("./agent/commands/status/status-command.ts")).statusCommand,
@@ -54,6 +59,11 @@ const pipette: CommandGroup = defineGroup({
       name: "doctor",
       summary: "what disagrees on this node, what to do about it, and the repair",
       load: async () => (await import("./agent/commands/doctor/doctor-command.ts")).doctorCommand,
+    },
+    {
+      name: "why",
+      summary: "why a pod has no network: the cause, what it rests on, what to do",
+      load: async () => (await import("./agent/commands/why/why-command.ts")).whyCommand,
     },
     {
       name: "trace",

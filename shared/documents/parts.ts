@@ -17,15 +17,15 @@ export const sentence: Schema<string> = textThat(
   (text) => text.length <= maxTextChars,
 );
 
-/** The name of a node, as the API server takes it; also the name of a folder of a bundle. */
-export const nodeName: Schema<string> = textThat("the name of a node: 1 to 253 of a-z, 0-9, - and .", isNodeName);
+/** The name of a node, as the API server takes it, or a host without one has it; also a folder of a bundle. */
+export const nodeName: Schema<string> = textThat("the name of a node: 1 to 253 of a-z, 0-9, -, _ and .", isNodeName);
 
 /** Letter by letter, because names come from outside, and are long where somebody is hostile. */
 export function isNodeName(text: string): boolean {
   if (text.length === 0 || text.length > 253 || text.includes("..")) return false;
   if (text.startsWith(".") || text.startsWith("-") || text.endsWith(".")) return false;
   for (let i = 0; i < text.length; i++)
-    if (!"abcdefghijklmnopqrstuvwxyz0123456789-.".includes(text[i] ?? "")) return false;
+    if (!"abcdefghijklmnopqrstuvwxyz0123456789-_.".includes(text[i] ?? "")) return false;
   return true;
 }
 

@@ -87,6 +87,9 @@ export const callsSchema = object({
         tookMicros: required(count, "microseconds until the answer"),
         code: required(count, "0: it succeeded; else the code of the error"),
         message: optional(sentence, "the error"),
+        failedIn: optional(sentence, "the part in which it failed"),
+        times: optional(count, "failures alike of the same pod, of which this is the last"),
+        firstAtMs: optional(count, "of the first of them"),
         phases: required(
           values(object({ phase: required(sentence), tookMicros: required(count) })),
           "where the time went, in their order",

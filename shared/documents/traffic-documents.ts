@@ -80,6 +80,7 @@ export const flowsSchema = object({
       object({
         name: required(sentence),
         number: optional(integer(0, 255), "of an OpenFlow table"),
+        about: optional(sentence, "what it decides, in words"),
         flows: required(count, "flows or rules in it"),
         packets: required(count, "that have matched one, as far as they are counted"),
         bytes: required(count),

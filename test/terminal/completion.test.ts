@@ -47,8 +47,10 @@ describeWith("bash", ["bash"], () => {
       [
         "agent",
         "controller",
+        "get",
         "status",
         "doctor",
+        "why",
         "trace",
         "ipam",
         "nodes",

@@ -33,6 +33,7 @@ const agentRooms = [
     "reconcile",
     "attach",
     "server",
+    "views",
   ],
   ...["", "commands"],
 ];

@@ -19,6 +19,7 @@ import { chooseDataPath } from "../../data-path-choice.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
 import type { MetricsOptions, MetricsServer } from "../../metrics-server.ts";
+import type { Examined, LogLevels } from "../../views/mod.ts";
 import { agentLogFileBytes, asService, logInto } from "./agent-supervision.ts";
 
 const portRule = {
@@ -117,7 +118,19 @@ async function takeBack(file: string, json: boolean, io: TerminalIo): Promise<nu
 
 async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Promise<number> {
   const { supervisor, configFile, healthPort } = watched;
-  const logger = createLogger(config.logLevel, (line) => io.stderr(`${line}\n`));
+  let level = config.logLevel;
+  const logger = createLogger(
+    () => level,
+    (line) => io.stderr(`${line}\n`),
+  );
+  const logLevels: LogLevels = {
+    level: () => level,
+    set: (next, by) => {
+      // Said at the least of both, so that the log tells in any case why it says more or less from here on.
+      if (next !== level) logger.error("the log level changes", { from: level, to: next, by });
+      level = next;
+    },
+  };
   const system = await openSystem();
   await using followed = configFile === undefined ? undefined : followConfig(configFile, config, logger);
   await using health = new HealthServer();
@@ -131,6 +144,8 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
       logger,
       system,
       meter: metrics?.meter,
+      logLevels,
+      examine: examineNode,
       ...(registry === undefined ? {} : { registry }),
       ...(followed === undefined ? {} : { refusedConfig: () => followed.refused() }),
       ...(await chooseDataPath(config, logger)),
@@ -140,6 +155,13 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
     void warmUp(logger);
     return agent;
   });
+}
+
+/** Loaded when somebody asks: no call of a runtime needs it. */
+async function examineNode(config: AgentConfig): Promise<Examined> {
+  const { examine, findingView } = await import("../doctor/examine.ts");
+  const { findings, ...counted } = await examine(config);
+  return { ...counted, findings: findings.map(findingView) };
 }
 
 /** Loaded where it is asked for: it holds an HTTPS server, and the client of an API server. */

@@ -104,7 +104,7 @@ export async function askCluster(
 }
 
 /** As kubectl looks for it: a pod's own account where no kubeconfig is named. */
-async function accessOf(
+export async function accessOf(
   file: string | undefined,
   context: string | undefined,
   env: TerminalIo["env"],
