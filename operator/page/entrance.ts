@@ -33,13 +33,21 @@ export class Entrance {
   }
 
   /**
-   * That the request is meant for this server, and comes from its own page or from no page: a name that somebody else
-   * has pointed at this machine is another host's, and a page of another site says so.
+   * That the request is meant for this server: a name that somebody else has pointed at this machine is another host's.
+   * @throws {Refusal} 403
+   */
+  checkHost(exchange: Exchange): void {
+    if (!this.#hosts.has(exchange.header("host") ?? ""))
+      throw new Refusal(403, "the page is not served under this name");
+  }
+
+  /**
+   * That the request comes from its own page, or from no page: one of another site says so. To the page itself links may
+   * lead from anywhere, because it tells nothing to who has no session.
    * @throws {Refusal} 403
    */
   checkOrigin(exchange: Exchange): void {
     const host = exchange.header("host") ?? "";
-    if (!this.#hosts.has(host)) throw new Refusal(403, "the page is not served under this name");
     const origin = exchange.header("origin");
     if (origin !== undefined && origin !== `http://${host}`)
       throw new Refusal(403, "the request comes from another page");

@@ -2,3 +2,4 @@
 export { type CommandPlaces, type OwnProgram, PageCommands } from "./page-commands.ts";
 export { pageFiles } from "./page-files.ts";
 export { type PageParts, PageServer } from "./page-server.ts";
+export { uiCommand } from "./ui-command.ts";

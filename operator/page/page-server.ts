@@ -101,12 +101,13 @@ export class PageServer implements AsyncDisposable {
     try {
       const entrance = this.#entrance;
       if (entrance === undefined) throw new Refusal(503, "the server has not begun yet", 1);
-      entrance.checkOrigin(exchange);
+      entrance.checkHost(exchange);
       const { method, path } = exchange;
       if (method !== "GET" && method !== "POST") throw new Refusal(405, "this can only be read");
       const file = method === "GET" ? this.#files.get(path) : undefined;
-      if (file !== undefined) answerFile(exchange, file);
-      else if (`${method} ${path}` === "POST /api/v1/session") await this.#admit(exchange, entrance);
+      if (file !== undefined) return answerFile(exchange, file);
+      entrance.checkOrigin(exchange);
+      if (`${method} ${path}` === "POST /api/v1/session") await this.#admit(exchange, entrance);
       else {
         entrance.checkSession(exchange);
         exchange.authenticated();

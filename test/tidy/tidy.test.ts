@@ -60,7 +60,7 @@ const furtherFaces: Readonly<Record<string, readonly string[]>> = {
   "cni/": ["hosted.ts"],
   // Readers of JSON, which the plugins load, and nothing with them.
   "shared/schema/": ["json.ts", "json-fault.ts", "json-fields.ts", "near.ts"],
-  "agent/commands/": ["agent/agent-command.ts", "doctor/runtime-list.ts"],
+  "agent/commands/": ["own-program.ts", "agent/agent-command.ts", "doctor/runtime-list.ts"],
   "agent/datapath/bridge/": ["gateway-bridge.ts"],
   "agent/datapath/hns/": ["endpoint-records.ts", "windows-host/powershell.windows.ts"],
   "agent/datapath/ovs/": ["linux/clean-up.ts", "pipeline/vocabulary.ts"],
