@@ -101,6 +101,14 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/services/services-commands.ts")).servicesCommands,
     },
     {
+      name: "ui",
+      summary: "the network in a browser, served to this machine alone",
+      load: async () =>
+        (await import("./operator/page/mod.ts")).uiCommand(
+          (await import("./agent/commands/own-program.ts")).ownProgram,
+        ),
+    },
+    {
       name: "install",
       summary: "put Pipette on this node, or upgrade it",
       load: async () => (await import("./agent/commands/install/mod.ts")).installCommand,
