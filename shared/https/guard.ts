@@ -33,7 +33,7 @@ export function refuse(exchange: Exchange, caught: unknown, logger: Logger): voi
   exchange.answer(refusal.status, "application/json", `${JSON.stringify(statusOf(refusal))}\n`, more);
 }
 
-const metricsPath = "/metrics";
+export const metricsPath = "/metrics";
 
 /**
  * Answers a scrape, and nothing else.

@@ -52,6 +52,7 @@ describeWith("bash", ["bash"], () => {
         "doctor",
         "why",
         "trace",
+        "log-level",
         "ipam",
         "nodes",
         "tenants",
