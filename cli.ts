@@ -76,6 +76,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/trace/trace-command.ts")).traceCommand,
     },
     {
+      name: "log-level",
+      summary: "what agents log: look, and change it while they run",
+      load: async () => (await import("./operator/mod.ts")).logLevelCommand,
+    },
+    {
       name: "ipam",
       summary: "the addresses of this node: look, change, check, serve",
       load: async () => (await import("./ipam/mod.ts")).loadIpamCommands(),
