@@ -13,6 +13,8 @@ export interface Cluster {
   readonly peers: Live<ReadonlyMap<string, ClusterNode>>;
   /** `undefined` where the registry keeps none. */
   readonly tenants: TenantRegistry | undefined;
+  /** Registers the node once more, with what it says of itself now. @throws {CniError} as the registry's `register` */
+  announce(): Promise<void>;
 }
 
 /**

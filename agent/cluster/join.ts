@@ -9,6 +9,7 @@ import type { AgentConfig, NodesConfig, RegistryConfig } from "../config/agent-c
 import { isPodSubnet } from "../config/values.ts";
 import { contradiction, Membership, type MembershipOptions, type RegistrationState, saysNo } from "./membership.ts";
 import type { ClusterNode, NodeRegistry, Registration } from "./node-registry.ts";
+import { ownEncryption } from "./own-key.ts";
 import { RegistryCache } from "./registry-cache.ts";
 import { registryRetry } from "./registry-health.ts";
 import { configuredAddresses, findOwnAddresses, nodeUid, type OwnAddresses } from "./this-node.ts";
@@ -131,7 +132,14 @@ async function registrationOf(
   // Without its interface the record would lose its MAC.
   const { addresses, mac: found } = await ownAddresses(configuredAddresses(config), linksMayMiss);
   const mac = nodes.mac ?? found;
-  return { name: nodes.name, uid, addresses, ...(mac === undefined ? {} : { mac }) };
+  const encryption = ownEncryption(config);
+  return {
+    name: nodes.name,
+    uid,
+    addresses,
+    ...(mac === undefined ? {} : { mac }),
+    ...(encryption === undefined ? {} : { encryption }),
+  };
 }
 
 /** Identifies a registry for the cache. Endpoints are left out, because etcd's members change. */

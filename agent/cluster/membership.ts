@@ -110,6 +110,10 @@ export class Membership implements Cluster, AsyncDisposable {
     await withTimeout(known.promise, firstPeersMs, () => undefined);
   }
 
+  async announce(): Promise<void> {
+    await this.#options.register();
+  }
+
   /** Why no pod may get an address of the node's subnet; nothing while the registry has the node's record, or is silent. */
   get refused(): string | undefined {
     return this.#refused;

@@ -1,5 +1,6 @@
 import type { Live } from "../../shared/async/live-value.ts";
 import type { Cidr, Ip } from "../../shared/net/ip.ts";
+import type { NodeEncryption } from "./node-encryption.ts";
 import type { RegistryHealth } from "./registry-health.ts";
 
 /** A node of the cluster, as every other one knows it. */
@@ -13,6 +14,8 @@ export interface ClusterNode {
   readonly mac?: string;
   /** The subnets of its pods: one block per family at most. */
   readonly subnets: readonly Cidr[];
+  /** How it encrypts what it sends; absent: not at all. */
+  readonly encryption?: NodeEncryption;
 }
 
 /** What a node says of itself when it joins. */

@@ -14,6 +14,7 @@ import {
 } from "../../shared/schema/mod.ts";
 import { parseAddress as parseSwitchAddress } from "../protocols/openflow/mod.ts";
 import { parseAddress as parseDatabaseAddress } from "../protocols/ovsdb/mod.ts";
+import { encryptionKeys } from "./encryption-config.ts";
 import { checkFamilies } from "./nodes-config.ts";
 import { block, deviceName, nodeAddress, parseBlock, path } from "./values.ts";
 
@@ -109,6 +110,7 @@ export const ovsSchema = object({
     "where pods go under their own addresses",
     "the registry's networks, else the subnets of the other nodes",
   ),
+  ...encryptionKeys,
 });
 
 export type WrittenOvs = Infer<typeof ovsSchema>;
@@ -157,10 +159,16 @@ export function checkOvs(ovs: WrittenOvs, bridge: string, findings: Findings): v
       `"multitenant" with mode "${mode}", wanted "encap": the tunnel carries whose a packet is`,
     );
   const taken = new Set([bridge]);
-  for (const key of ["gateway", "tunnelName", "uplink"] as const) {
-    const name = ovs[key];
+  const names = {
+    gateway: ovs.gateway,
+    tunnelName: ovs.tunnelName,
+    uplink: ovs.uplink,
+    "wireguard.device": ovs.wireguard.device,
+  };
+  for (const [key, name] of Object.entries(names)) {
     if (name === undefined) continue;
-    if (taken.has(name)) findings.add(["ovs", key], `"${name}" for the second time, wanted a name for each port`);
+    if (taken.has(name))
+      findings.add(["ovs", ...key.split(".")], `"${name}" for the second time, wanted a name for each port`);
     taken.add(name);
   }
 }

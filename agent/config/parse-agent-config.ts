@@ -1,6 +1,7 @@
 import { formatCidr, overlap, parseCidr } from "../../shared/net/ip.ts";
 import { defaultsOf, type Findings, readYaml } from "../../shared/schema/mod.ts";
 import { type AgentConfig, agentSchema, type WrittenConfig, type WrittenNetwork } from "./agent-config.ts";
+import { checkEncryption } from "./encryption-config.ts";
 import { checkAcls, checkHns, checkNodeAddress, checkOverlay, toHns } from "./hns-config.ts";
 import { checkMetrics } from "./metrics-config.ts";
 import { checkFamilies, checkNodes, withNodeName } from "./nodes-config.ts";
@@ -57,6 +58,7 @@ function checkTogether(config: WrittenConfig, findings: Findings): void {
   const hns = networks[0]?.hns;
   if (dataPath === "hns" && ovs !== undefined && hns !== undefined) checkOverlay(hns, ovs, findings);
   if (ownOvs !== undefined) checkOvs(ownOvs, bridgeOf(networks), findings);
+  if (ownOvs !== undefined && dataPath !== "bridge") checkEncryption(ownOvs, nodes?.registry.type, findings);
   if (ownOvs?.tenants === "networkpolicy" && policies === undefined)
     findings.add(
       ["ovs", "tenants"],

@@ -12,8 +12,13 @@ export function gatewayOf(route: CniRoute, ips: CniResult["ips"]): Ip | undefine
 export interface NodeRoute {
   readonly dst: Cidr;
   readonly via: Ip;
-  /** `gateway`: on the gateway port, where `via` is a neighbour by declaration. `transport`: as the node reaches `via`. */
-  readonly by: "gateway" | "transport";
+  /**
+   * `gateway`: on the gateway port, where `via` is a neighbour by declaration. `encrypted`: on the device that encrypts,
+   * which goes by the packet's own destination. `transport`: as the node reaches `via`.
+   */
+  readonly by: "gateway" | "encrypted" | "transport";
+  /** What the node's own packets have as source. */
+  readonly source?: Ip;
   /** Hardware address of `via` where nobody answers for it. */
   readonly mac?: string;
 }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Pod } from "../../shared/cni/types.ts";
 import { type NodeKind, nodeKinds, readNodeDocument } from "../../shared/documents/mod.ts";
 import { ownerOf, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
+import { eventually } from "../../test/support/eventually.ts";
 import type { ViewSources } from "./view-sources.ts";
 import { Views } from "./views.ts";
 
@@ -155,15 +156,14 @@ describe("who waits", () => {
     let fails = true;
     sources = {
       ...sources,
-      policies: () => {
-        if (fails) throw new Error("no policies");
+      services: () => {
+        if (fails) throw new Error("no services");
         return undefined;
       },
     };
     const views = open();
-    await expect(ask("policies", {}, views)).rejects.toThrow("no policies");
+    await expect(ask("services", {}, views)).rejects.toThrow("no services");
     fails = false;
-    await Bun.sleep(550);
-    expect(await ask("policies", {}, views)).toBeDefined();
+    await eventually(async () => ask("services", {}, views).catch(() => undefined), "the document");
   });
 });

@@ -58,6 +58,7 @@ export const RegisteredNode = message({
   subnets: texts(5),
   state: text(6),
   problem: text(7),
+  encryption: text(8),
 });
 export type RegisteredNode = MessageOf<typeof RegisteredNode>;
 

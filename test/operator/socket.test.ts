@@ -76,6 +76,13 @@ describeWith("an operator at the socket of an agent with a kernel bridge", ["lin
     expect((await get("addresses")).stdout).toContain("10.78.0.1-10.78.255.254");
   });
 
+  test("the calls that made them are there, with their parts", async () => {
+    const { calls } = await json("calls", "shop/web");
+    expect(calls).toMatchObject([{ verb: "ADD", podName: "web", containerId: "s1", code: 0 }]);
+    expect(calls[0].phases.map(({ phase }: { phase: string }) => phase)).toContain("ipam");
+    expect((await get("calls")).stdout).toMatch(/^AGO +VERB +POD +TOOK +CODE +ERROR\n.*ADD +shop\/db/);
+  });
+
   test("what is not there is empty, and said", async () => {
     expect((await get("services")).stdout).toBe("No services\n");
     expect((await get("policies")).stdout).toBe("No isolated pods\n");

@@ -34,6 +34,8 @@ describeWith("the suite of network policies on Open vSwitch", ["root", "openvswi
         kind: "netdev",
         mode: "encap",
         tunnel: { name: "pipette-tun0", type: "geneve", checksum: false },
+        encryption: "none",
+        wireguard: { port: 51_820, device: "wg0" },
         gateway: "pipette-gw0",
         nodeName: "n1",
         podSubnets: subnets,

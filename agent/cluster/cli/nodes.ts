@@ -10,6 +10,7 @@ import type { EtcdNodeRegistry } from "../etcd/etcd-registry.ts";
 import { listNodes, type NodeListing } from "../listing.ts";
 import type { ListedNode, NodeRegistry, Registration } from "../node-registry.ts";
 import { textOfNode } from "../node-text.ts";
+import { ownEncryption } from "../own-key.ts";
 import { configuredAddresses, findOwnAddresses, nodeUid } from "../this-node.ts";
 import { askRegistry, configOption, fail, jsonOption, type Opened, refuseName, withRegistry } from "./with-registry.ts";
 
@@ -131,7 +132,9 @@ async function ownRegistration(
   const own = await findOwnAddresses(addresses.length > 0 ? addresses : configuredAddresses(config));
   const mac = nodes.mac ?? own.mac;
   const uid = said.uid ?? nodeUid(config.dataDir);
-  return { ...(mac === undefined ? {} : { mac }), ...said, uid, addresses: own.addresses };
+  const encryption = ownEncryption(config);
+  const secured = encryption === undefined ? {} : { encryption };
+  return { ...(mac === undefined ? {} : { mac }), ...said, ...secured, uid, addresses: own.addresses };
 }
 
 const releaseAction = "release the node";

@@ -6,6 +6,7 @@ import { Fields } from "../../../shared/schema/json-fields.ts";
 import type { ClusterNetwork } from "../../config/nodes-config.ts";
 import { isNodeName, nodeNameRule } from "../../config/values.ts";
 import { etcdLimits } from "../../protocols/etcd/mod.ts";
+import { encryptionRule, formatEncryption, parseEncryption } from "../node-encryption.ts";
 import type { ClusterNode, Registration } from "../node-registry.ts";
 
 /** The values of the keys, in JSON. They are validated, because any client of etcd may have written them. */
@@ -16,8 +17,14 @@ export interface Owner {
   readonly uid: string;
 }
 
-export function writeNode({ uid, addresses, mac, subnets }: ClusterNode): string {
-  return JSON.stringify({ uid, addresses: addresses.map(formatIp), mac, subnets: subnets.map(formatCidr) });
+export function writeNode({ uid, addresses, mac, subnets, encryption }: ClusterNode): string {
+  return JSON.stringify({
+    uid,
+    addresses: addresses.map(formatIp),
+    mac,
+    subnets: subnets.map(formatCidr),
+    ...(encryption === undefined ? {} : { encryption: formatEncryption(encryption) }),
+  });
 }
 
 /** @throws {CniError} 7 or 6 for what is no record of a node */
@@ -30,12 +37,16 @@ export function readNode(name: string, text: string): ClusterNode {
       return parsed;
     });
   const mac = fields.string("mac");
+  const secured = fields.string("encryption");
+  const encryption = secured === undefined ? undefined : parseEncryption(secured);
+  if (secured !== undefined && encryption === undefined) throw fields.wrong("encryption", secured, encryptionRule);
   const node: ClusterNode = {
     name,
     uid: fields.string("uid") ?? "",
     addresses: each("addresses", parseNodeAddress, nodeAddressRule),
     ...(mac === undefined ? {} : { mac }),
     subnets: each("subnets", subnetOf, "a subnet"),
+    ...(encryption === undefined ? {} : { encryption }),
   };
   requireRegistration(node);
   if (node.subnets.length === 0 || repeatsFamily(node.subnets.map(({ ip }) => ip)))

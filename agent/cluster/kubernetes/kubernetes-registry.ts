@@ -7,10 +7,11 @@ import {
   usualInformerTimes,
 } from "../../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { formatEncryption } from "../node-encryption.ts";
 import type { ClusterNode, Followed, ListedNode, NodeRegistry, Registration } from "../node-registry.ts";
 import { RegistryHealth } from "../registry-health.ts";
 import { listNodes, NodeWatch } from "./list-watch.ts";
-import { macAnnotation, nodeOf } from "./node-resource.ts";
+import { encryptionAnnotation, macAnnotation, nodeOf } from "./node-resource.ts";
 
 export interface KubernetesRegistryOptions {
   readonly api: ApiClient;
@@ -48,8 +49,9 @@ export class KubernetesRegistry implements NodeRegistry {
       const path = `/api/v1/nodes/${self.name}`;
       const get = (): Promise<ApiObject> => api.get({ path, action: `get node "${self.name}"` });
       let node = nodeOf(await get());
-      if (self.mac !== undefined && node?.mac !== self.mac) {
-        const change = { metadata: { annotations: { [macAnnotation]: self.mac } } };
+      const annotations = node === undefined ? {} : changedAnnotations(node, self);
+      if (Object.keys(annotations).length > 0) {
+        const change = { metadata: { annotations } };
         node = nodeOf(await api.patch({ path, action: `patch node "${self.name}"` }, change));
       }
       while (node !== undefined && missingIn(node) !== undefined && performance.now() < until) {
@@ -102,6 +104,15 @@ export class KubernetesRegistry implements NodeRegistry {
       throw new CniError(code, `Cannot ${action} with ${this.name}: ${is}`, { cause });
     }
   }
+}
+
+/** What its annotations have to say that they do not; nothing of the MAC where it is not known. */
+function changedAnnotations(node: ListedNode, self: Registration): Readonly<Record<string, string | null>> {
+  const [is, wanted] = [node, self].map(({ encryption }) => encryption && formatEncryption(encryption));
+  return {
+    ...(self.mac === undefined || node.mac === self.mac ? {} : { [macAnnotation]: self.mac }),
+    ...(is === wanted ? {} : { [encryptionAnnotation]: wanted ?? null }),
+  };
 }
 
 /** The field that a new Node still lacks and that its peers need. */

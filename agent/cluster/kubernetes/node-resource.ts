@@ -12,6 +12,7 @@ import { interfaceMac } from "../../../shared/net/mac.ts";
 import { parseNodeAddress } from "../../../shared/net/node-address.ts";
 import { isObject } from "../../../shared/schema/json-fields.ts";
 import { isNodeName, isPodSubnet } from "../../config/values.ts";
+import { parseEncryption } from "../node-encryption.ts";
 import type { ClusterNode, ListedNode, NodeState } from "../node-registry.ts";
 import { sameNode } from "../node-text.ts";
 
@@ -59,6 +60,8 @@ export const plain = ({ state: _, problem: __, ...node }: ListedNode): ClusterNo
 
 /** Our annotation on a Node: the MAC, which Kubernetes does not know. */
 export const macAnnotation = "node.pipette.io/mac-address";
+/** Another: how the node encrypts, with its public key. */
+export const encryptionAnnotation = "node.pipette.io/encryption";
 
 /**
  * A Node (API `v1`) as one of ours; `undefined` for what is none. Its uid stays empty: Kubernetes identifies a node by
@@ -69,8 +72,12 @@ export function nodeOf(object: unknown): ListedNode | undefined {
   const name = metadata["name"];
   if (typeof name !== "string" || !isNodeName(name)) return undefined;
   const [spec, status] = [mapIn(object, "spec"), mapIn(object, "status")];
-  const annotation = mapIn(metadata, "annotations")[macAnnotation];
+  const annotations = mapIn(metadata, "annotations");
+  const annotation = annotations[macAnnotation];
   const mac = typeof annotation === "string" ? interfaceMac(annotation) : undefined;
+  const secured = annotations[encryptionAnnotation];
+  // A strange one counts as none: such a node is reached by nobody who encrypts, and is not reached in clear.
+  const encryption = typeof secured === "string" ? parseEncryption(secured) : undefined;
   const cidrs = listIn(spec, "podCIDRs").length > 0 ? listIn(spec, "podCIDRs") : [spec["podCIDR"]];
   return {
     name,
@@ -78,6 +85,7 @@ export function nodeOf(object: unknown): ListedNode | undefined {
     addresses: onePerFamily(internalAddresses(status), (ip) => ip.family),
     ...(mac === undefined ? {} : { mac }),
     subnets: onePerFamily(cidrs.map(subnetOf).filter(isPodSubnet), (cidr) => cidr.ip.family),
+    ...(encryption === undefined ? {} : { encryption }),
     state: stateOf(status),
   };
 }

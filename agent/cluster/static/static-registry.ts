@@ -7,6 +7,7 @@ import { formatIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { FollowedFile } from "../../config/followed-file.ts";
 import { openToOthers } from "../../config/own-files.ts";
+import { formatEncryption } from "../node-encryption.ts";
 import {
   type ClusterNode,
   type Followed,
@@ -57,6 +58,12 @@ export class StaticRegistry implements NodeRegistry {
       throw new CniError(
         CniCode.invalidConfig,
         `Cannot join: node "${self.name}" of ${file} has the uid "${own.uid}", wanted this machine's "${self.uid}", or none`,
+      );
+    const [is, wanted] = [own, self].map(({ encryption }) => (encryption ? formatEncryption(encryption) : undefined));
+    if (is !== wanted)
+      throw new CniError(
+        CniCode.invalidConfig,
+        `Cannot join: node "${self.name}" of ${file} has ${is === undefined ? 'no "encryption"' : `the encryption "${is}"`}, wanted ${wanted === undefined ? "none, as this node's configuration has it" : `"encryption: ${wanted}" in its entry`}`,
       );
     return own;
   }

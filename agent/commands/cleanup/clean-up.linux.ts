@@ -13,7 +13,16 @@ export async function takeBack(
     return await cleanUpBridges(networks, logger);
   }
   const { cleanUpOvs } = await import("../../datapath/ovs/linux/clean-up.ts");
-  const { database, gateway, uplink } = ovs;
+  const { database, gateway, uplink, wireguard } = ovs;
   const { name, bridge } = network;
-  return await cleanUpOvs({ network: name, dataDir, uplink, database, bridge, gateway, logger });
+  return await cleanUpOvs({
+    network: name,
+    dataDir,
+    uplink,
+    database,
+    bridge,
+    gateway,
+    encrypting: wireguard.device,
+    logger,
+  });
 }

@@ -87,6 +87,7 @@ class BridgeDataPath implements DataPath {
     this.#resources.use(this.policies);
     this.#services = new BridgeServices(networks[0]?.bridge ?? "", {
       socket: filters,
+      reading: this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket()),
       options: services,
       bridges: () => this.#bridges(),
       endConnections: (changes) => endStaleConnections(filters, changes, (ip) => this.#isOwn(ip)),

@@ -38,7 +38,9 @@ describe("the node's routes", () => {
     ...{ dst: cidr(dst), via: parseIp(via)!, by },
   });
   const set = (...routes: readonly NodeRoute[]) =>
-    setNodeRoutes(socket, routes, link("gw0")).map(({ route: { dst }, why }) => `${formatCidr(dst)}: ${why}`);
+    setNodeRoutes(socket, routes, { gateway: link("gw0") }).map(
+      ({ route: { dst }, why }) => `${formatCidr(dst)}: ${why}`,
+    );
   const standing = () =>
     ([4, 6] as const)
       .flatMap((family) => socket.dump(listRoutes(family), readRoute))

@@ -12,39 +12,51 @@ import {
 import type { NodeRoute, RefusedRoute } from "../routes.ts";
 import { type Refusals, runEach, throwFirst } from "./kernel-errors.ts";
 
+type RouteDevice = Pick<Link, "index">;
+
+/** The interfaces that routes can be `by`. */
+export interface RouteDevices {
+  readonly gateway?: RouteDevice;
+  readonly encrypted?: RouteDevice;
+}
+
 /** Marks routes as ours (rtm_protocol): none of those that /etc/iproute2/rt_protos names. */
 export const routeProtocol = 0x70;
 
 /**
  * Sets exactly these routes of ours, and removes others of any agent. Refused routes are answered; they do not stop the
  * rest.
- * @param gateway the interface of those that are `by` it
+ * @param devices the interfaces of those that are `by` them; a route by one that is missing is refused
  * @param keptVia routes by these next hops stay, whether they are wanted or not
  * @throws {NetlinkError} where the kernel cannot be asked
  */
 export function setNodeRoutes(
   socket: NetlinkSocket,
   routes: readonly NodeRoute[],
-  gateway?: Link,
+  devices: RouteDevices = {},
   keptVia: readonly Ip[] = [],
 ): readonly RefusedRoute[] {
   const standing = ownRoutes(socket);
-  const there = new Set(standing.map((route) => standingKey(gateway, route)));
-  const added = routes.filter((route) => !there.has(wantedKey(route)));
+  const there = new Set(standing.map((route) => standingKey(devices, route)));
+  const lost = routes.filter(({ by }) => by === "encrypted" && devices.encrypted === undefined);
+  const added = routes.filter((route) => !there.has(wantedKey(route)) && !lost.includes(route));
   const refusals = runEach(
     socket,
-    added.map((route) => addRoute(kernelRoute(gateway, route))),
+    added.map((route) => addRoute(kernelRoute(devices, route))),
     Errno.EEXIST,
   );
   const wanted = new Set(routes.map(wantedKey));
   const kept = new Set(keptVia.map(formatIp));
   const isKept = ({ hops: [hop] }: Route): boolean => hop?.gateway !== undefined && kept.has(formatIp(hop.gateway));
-  const stale = standing.filter((route) => !wanted.has(standingKey(gateway, route)) && !isKept(route));
+  const stale = standing.filter((route) => !wanted.has(standingKey(devices, route)) && !isKept(route));
   throwFirst(remove(socket, stale));
-  return [...refusals].flatMap(([at, { message }]) => {
-    const route = added[at];
-    return route === undefined ? [] : [{ route, why: message }];
-  });
+  return [
+    ...lost.map((route) => ({ route, why: "the device that encrypts is missing" })),
+    ...[...refusals].flatMap(([at, { message }]) => {
+      const route = added[at];
+      return route === undefined ? [] : [{ route, why: message }];
+    }),
+  ];
 }
 
 /** Those of every agent, whatever its gateway was called. Answers whether there were any. @throws {NetlinkError} */
@@ -70,16 +82,22 @@ function remove(socket: NetlinkSocket, routes: readonly Route[]): Refusals {
   return runEach(socket, messages, Errno.ESRCH);
 }
 
-const kernelRoute = (gateway: Link | undefined, { dst, via, by }: NodeRoute) => ({
-  dst,
-  gateway: via,
-  protocol: routeProtocol,
-  ...(by === "gateway" && gateway !== undefined ? { index: gateway.index, onLink: true } : {}),
-});
+function kernelRoute(devices: RouteDevices, { dst, via, by, source }: NodeRoute) {
+  const device = by === "transport" ? undefined : devices[by];
+  return {
+    dst,
+    gateway: via,
+    protocol: routeProtocol,
+    ...(device === undefined ? {} : { index: device.index, onLink: true }),
+    ...(source === undefined ? {} : { source }),
+  };
+}
 
 const wantedKey = ({ dst, via, by }: NodeRoute): string => `${formatCidr(dst)} ${formatIp(via)} ${by}`;
 
-function standingKey(gateway: Link | undefined, { dst, hops: [hop] }: Route): string {
+function standingKey({ gateway, encrypted }: RouteDevices, { dst, hops: [hop] }: Route): string {
   const via = hop?.gateway === undefined ? "" : formatIp(hop.gateway);
-  return `${formatCidr(dst)} ${via} ${hop?.index === gateway?.index ? "gateway" : "transport"}`;
+  const isBy = (device: RouteDevice | undefined): boolean => hop?.index === device?.index;
+  const by = isBy(gateway) ? "gateway" : encrypted !== undefined && isBy(encrypted) ? "encrypted" : "transport";
+  return `${formatCidr(dst)} ${via} ${by}`;
 }

@@ -18,7 +18,7 @@ export interface MasqueradedNetwork {
 const block = (subnet: Cidr): string => `${formatIp(firstOf(subnet))}/${subnet.prefix}`;
 
 /** Drops blocks inside of others, which nftables refuses in a set. Sorted first, since there may be thousands. */
-function minimal(blocks: readonly Cidr[]): readonly Cidr[] {
+export function minimal(blocks: readonly Cidr[]): readonly Cidr[] {
   const kept: Cidr[] = [];
   for (const block of blocks.toSorted(byAddress)) {
     const last = kept.at(-1);
@@ -157,9 +157,10 @@ export const unforwardedRules = ({ bridge }: GuardedNetwork): readonly string[] 
  * trusted with every source address.
  */
 export const tunnelRules = ({ bridge, tunnel }: GuardedNetwork): readonly string[] =>
-  tunnel === undefined ? [] : [`iifname "${bridge}" ${packetsOf(tunnel)} drop`];
+  tunnel === undefined ? [] : [`iifname "${bridge}" ${tunnelMatch(tunnel)} drop`];
 
-const packetsOf = (tunnel: TunnelPackets): string =>
+/** The outer packets, as nftables matches them. */
+export const tunnelMatch = (tunnel: TunnelPackets): string =>
   tunnel.protocol === "gre" ? "meta l4proto gre" : `${tunnel.protocol} dport ${tunnel.port}`;
 
 /** Services that a switch balances, also for the node itself and for others. */

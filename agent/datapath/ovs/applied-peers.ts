@@ -73,6 +73,7 @@ export class AppliedPeers {
 /** Compares only what flows depend on. */
 const isSame = (a: ClusterNode, b: ClusterNode): boolean =>
   a.mac === b.mac &&
+  Bun.deepEquals(a.encryption, b.encryption) &&
   a.addresses.length === b.addresses.length &&
   a.addresses.every((ip, i) => sameIp(ip, b.addresses[i] ?? ip)) &&
   a.subnets.length === b.subnets.length &&

@@ -25,6 +25,8 @@ export class NodeHost {
   /** External IPs of services, and load balancers'; absent until they are known. */
   #serviceIps: readonly Ip[] | undefined;
   #ownIps: ReadonlySet<string> = new Set();
+  /** Why packets to other nodes are not encrypted, and do not leave. */
+  #unencrypted: readonly string[] = [];
 
   constructor(options: OvsNodeOptions, db: SwitchDatabase) {
     this.#options = options;
@@ -34,6 +36,11 @@ export class NodeHost {
   /** Routes that the system does not take. */
   get refusedRoutes(): readonly RefusedRoute[] {
     return this.#refusedRoutes;
+  }
+
+  /** What keeps packets to other nodes from being encrypted, in sentences. */
+  get unencrypted(): readonly string[] {
+    return this.#unencrypted;
   }
 
   get isStale(): boolean {
@@ -66,6 +73,7 @@ export class NodeHost {
     this.#ownIps = new Set(wanted.length === 0 ? [] : (await host.ownAddresses()).map(formatIp));
     const serviceIps = wanted.filter((ip) => !this.#ownIps.has(formatIp(ip)));
     const areUnknown = services?.proxyAll === true && this.#serviceIps === undefined;
+    this.#unencrypted = (await host.encrypt?.(nodes.values())) ?? [];
     this.#refusedRoutes = await host.setRoutes(
       nodeRoutes(this.#options, context, nodes, pods, serviceIps),
       // Those of an earlier agent.
@@ -73,7 +81,7 @@ export class NodeHost {
     );
     this.#device = device;
     // A refused route, for example because its interface is down, may succeed later.
-    this.#isStale = this.#refusedRoutes.length > 0;
+    this.#isStale = this.#refusedRoutes.length > 0 || this.#unencrypted.length > 0;
   }
 
   /** Gives to the bridge what services are asked for; addresses with the next set-up. @throws {CniError} */

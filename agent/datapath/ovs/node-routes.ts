@@ -36,6 +36,10 @@ function routeTo(
   if (context.mode === "networkPolicyOnly") return undefined;
   const way = wayTo(context, node, dst);
   if (way === undefined) return undefined;
+  if (context.kernelEncrypts === true) {
+    const source = context.gateway.addresses.find(({ family }) => family === dst.ip.family);
+    return { dst, via: gatewayIn(dst), by: "encrypted", ...(source === undefined ? {} : { source }) };
+  }
   // The switch answers ARP for the other node's gateway; for IPv6 the neighbour is static.
   const mac = dst.ip.family === 6 ? { mac: virtualMac } : {};
   if (way.t === "tunnel") return { dst, via: gatewayIn(dst), by: "gateway", ...mac };

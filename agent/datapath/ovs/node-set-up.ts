@@ -32,7 +32,8 @@ export async function setUpNode(
 ): Promise<PipelineContext> {
   const { bridge, kind, mode, tunnel, uplink, nodeAddresses, podSubnets, host } = options;
   const gateway = gatewayOf(options);
-  const isTunnelled = mode === "encap" || mode === "hybrid";
+  const kernelEncrypts = options.encryption === "wireguard";
+  const isTunnelled = !kernelEncrypts && (mode === "encap" || mode === "hybrid");
   const uplinkMac = uplink === undefined ? undefined : await host.macOf(uplink);
   const [only, second] = nodeAddresses;
   const ports = [
@@ -48,6 +49,7 @@ export async function setUpNode(
   const ofportOf = (name: string): Promise<number> => waitForOfport(db, { name });
   return {
     mode,
+    ...(kernelEncrypts ? { kernelEncrypts } : {}),
     gateway: {
       ofport: await ofportOf(gateway.name),
       mac: gateway.mac,

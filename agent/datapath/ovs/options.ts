@@ -6,6 +6,7 @@ import type { Logger } from "../../../shared/log.ts";
 import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
 import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
+import type { EncryptionKind } from "../../config/encryption-config.ts";
 import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/ovs-config.ts";
 import type { DataPathNeeds } from "../datapath.ts";
 import type { HostNetwork } from "./overlay-node.ts";
@@ -22,6 +23,8 @@ interface SwitchOptions {
   readonly kind: SwitchKind;
   readonly mode: TrafficMode;
   readonly tunnel: TunnelOptions;
+  /** Of packets to other nodes' pods. */
+  readonly encryption: EncryptionKind;
   /** Name of the internal port that is the pods' gateway. */
   readonly gateway: string;
   /** The node's own interface, to be a port of the bridge. */
@@ -66,6 +69,17 @@ export interface OvsDataPathOptions extends SwitchOptions {
   readonly clusterSubnets: readonly Cidr[] | undefined;
   /** `undefined`: the switch balances no services. */
   readonly services: BalancedServices | undefined;
+  readonly wireguard: WireGuardOptions;
+  /** Tells the registry again what this node says of itself; absent: the node is alone. */
+  announce?(): Promise<void>;
+}
+
+/** As the configuration has it. */
+export interface WireGuardOptions {
+  readonly port: number;
+  readonly device: string;
+  /** Absent: the key stays. */
+  readonly rotateHours?: number | undefined;
 }
 
 /** Which services the switch balances. */
@@ -105,6 +119,7 @@ export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, 
     services: config.services,
     serviceCidrs: config.services?.cidrs ?? services.cidrs,
     tenants: multitenant ? cluster?.tenants : undefined,
+    ...(cluster === undefined ? {} : { announce: () => cluster.announce() }),
     podOf,
     logger,
   };

@@ -1,5 +1,6 @@
 import type { Owner, Pod } from "../../../shared/cni/types.ts";
 import type { Cidr, Family, Ip } from "../../../shared/net/ip.ts";
+import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { AgentSamples } from "../../metrics/meter.ts";
 import type { NodeRoute, RefusedRoute } from "../routes.ts";
 import type { ServicePort } from "../services.ts";
@@ -126,6 +127,11 @@ export interface HostNetwork {
    * @throws {CniError}
    */
   setRoutes(routes: readonly NodeRoute[], keptVia?: readonly Ip[]): Promise<readonly RefusedRoute[]>;
+  /**
+   * Has what goes to these nodes' pods encrypted, before there are routes. Absent: nothing is.
+   * @returns why that is not so, as far as it is not; packets stay where they are then
+   */
+  encrypt?(nodes: Iterable<ClusterNode>): Promise<readonly string[]>;
   /** The node's own addresses at which it can be asked for node ports; never loopback. @throws {CniError} */
   ownAddresses(): Promise<readonly Ip[]>;
   /**

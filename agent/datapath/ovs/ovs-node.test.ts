@@ -63,6 +63,7 @@ const open = (changes: Partial<OvsNodeOptions> = {}): OvsNode =>
     kind: "system",
     mode: "encap",
     tunnel: { name: "tun0", type: "geneve", checksum: false } as TunnelOptions,
+    encryption: "none",
     gateway: "gw0",
     nodeName: "here",
     podSubnets: [cidr("10.1.0.0/24")],

@@ -174,6 +174,7 @@ export class OvsNode implements OverlayNode {
     return [
       ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
       ...this.#host.refusedRoutes.map((route) => refusedRoute(route).message),
+      ...this.#host.unencrypted,
       ...drift,
       ...full,
     ];
@@ -303,7 +304,8 @@ export class OvsNode implements OverlayNode {
     // A failure for one node, or of the host's network, does not stop the rest, and is tried again.
     if (kept.status === "rejected") throw kept.reason;
     const [route] = this.#host.refusedRoutes;
-    if (peers.status === "fulfilled") return route === undefined ? undefined : refusedRoute(route).message;
+    if (peers.status === "fulfilled")
+      return route === undefined ? this.#host.unencrypted[0] : refusedRoute(route).message;
     if (isRefusedFlowSet(peers.reason)) return peers.reason.message;
     throw peers.reason;
   }

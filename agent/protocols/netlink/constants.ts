@@ -94,6 +94,7 @@ export const Rta = {
   DST: 1,
   OIF: 4,
   GATEWAY: 5,
+  PREFSRC: 7,
   PRIORITY: 6,
   METRICS: 8,
   MULTIPATH: 9,

@@ -37,6 +37,11 @@ export class Kernel implements Disposable {
     );
   }
 
+  /** A socket in this process's own namespace for the families of generic netlink. @throws {NetlinkError} */
+  openGenericSocket(): NetlinkSocket {
+    return this.#socket(openDescriptor(this.#libc, Protocol.GENERIC), "open a generic netlink socket");
+  }
+
   /** Hears of changes to interfaces, addresses and routes of this process's own namespace. @throws {NetlinkError} */
   openLinkChanges(): ChangeSocket {
     const { LINK, IPV4_IFADDR, IPV4_ROUTE, IPV4_NETCONF, IPV6_IFADDR, IPV6_ROUTE, IPV6_NETCONF } = ChangeGroup;

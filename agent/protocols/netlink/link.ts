@@ -135,6 +135,21 @@ export function createBridge(bridge: { name: string; mac: Uint8Array; mtu: numbe
   };
 }
 
+/** A device of the kernel's WireGuard, down and without keys. EOPNOTSUPP: the kernel has none. */
+export function createWireGuard(name: string, mtu: number): Message {
+  return {
+    action: `create the WireGuard device "${name}"`,
+    type: MessageType.NEWLINK,
+    flags: Flag.CREATE | Flag.EXCL,
+    body: (writer) => {
+      ifinfo(writer, 0)
+        .attrText(Ifla.IFNAME, name)
+        .attrU32(Ifla.MTU, mtu)
+        .nest(Ifla.LINKINFO, () => writer.attrText(Ifla.INFO_KIND, "wireguard"));
+    },
+  };
+}
+
 export interface LinkChange {
   readonly up?: boolean;
   /** 0: leave the bridge. */

@@ -107,6 +107,11 @@ export class Attributes {
     return at === undefined ? undefined : this.#view.getInt32(at, true);
   }
 
+  u16(type: number): number | undefined {
+    const at = this.#sized(type, 2);
+    return at === undefined ? undefined : this.#view.getUint16(at, true);
+  }
+
   u8(type: number): number | undefined {
     const at = this.#sized(type, 1);
     return at === undefined ? undefined : this.#bytes[at];

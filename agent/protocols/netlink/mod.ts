@@ -19,6 +19,7 @@ export {
   addAltName,
   createBridge,
   createVeth,
+  createWireGuard,
   deleteLink,
   deleteLinksOfGroup,
   getLink,
@@ -29,7 +30,8 @@ export {
   setIpv4Options,
   setLink,
 } from "./link.ts";
-export type { Message } from "./message-writer.ts";
+export { Attributes, fixedHeader, type RawMessage, readAttributes } from "./message-reader.ts";
+export type { Message, MessageWriter } from "./message-writer.ts";
 export { type NetworkNamespace, SetnsError } from "./namespace.ts";
 export { addressesInNamespaces, type BareNamespace, bareNamespaces } from "./namespace-addresses.ts";
 export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";

@@ -12,6 +12,8 @@ export interface NewRoute {
   readonly index?: number;
   readonly mtu?: number | undefined;
   readonly advmss?: number | undefined;
+  /** Of packets of the node itself that have none yet. */
+  readonly source?: Ip | undefined;
   readonly priority?: number | undefined;
   readonly table?: number | undefined;
   readonly scope?: number | undefined;
@@ -70,6 +72,7 @@ function writeRoute(writer: MessageWriter, route: NewRoute): void {
   if (dst.prefix > 0) writer.attrIp(Rta.DST, dst.ip);
   if (gateway !== undefined) writer.attrIp(Rta.GATEWAY, gateway);
   if (route.index !== undefined) writer.attrU32(Rta.OIF, route.index);
+  if (route.source !== undefined) writer.attrIp(Rta.PREFSRC, route.source);
   writer.attrU32(Rta.TABLE, table);
   if (route.priority !== undefined) writer.attrU32(Rta.PRIORITY, route.priority);
   if (route.mtu === undefined && route.advmss === undefined) return;

@@ -3,6 +3,7 @@ import { NetworkNamespace } from "../../support/network-namespace.ts";
 import { OpenVswitch } from "../open-vswitch.ts";
 import { type Link, nodeMac, nodeOn, routerOn } from "./addresses.ts";
 import { LabPod, type PodRequest } from "./lab-pod.ts";
+import { OwnRun } from "./own-run.ts";
 import { type Underlay, withLength } from "./underlay.ts";
 
 /** Name of the node's own interface. */
@@ -30,6 +31,8 @@ export interface NodeSpec {
   readonly dataPath?: LabDataPath;
   /** Directory of the compiled executables. */
   readonly executables: string;
+  /** It has a /run of its own, since what encrypts listens there under a name that every node has. */
+  readonly hasOwnRun?: boolean;
   /** Where the node's directories are made. */
   readonly parent: string;
   /** Sections of agent.yaml beside those that the node itself knows; without `nodes` it is alone. */
@@ -52,21 +55,31 @@ export class LabNode implements AsyncDisposable {
   #agent: AgentProcess | undefined;
   readonly #nic: NicShape;
   readonly #vswitch: OpenVswitch | undefined;
+  readonly #ownRun: OwnRun | undefined;
+  #ovs: object;
 
-  private constructor(spec: NodeSpec, namespace: NetworkNamespace, vswitch: OpenVswitch | undefined) {
+  private constructor(
+    spec: NodeSpec,
+    namespace: NetworkNamespace,
+    vswitch: OpenVswitch | undefined,
+    ownRun: OwnRun | undefined,
+  ) {
     this.number = spec.number;
     this.name = `n${spec.number}`;
     this.link = spec.link;
     this.addresses = nodeOn(spec.link, spec.number);
     this.namespace = namespace;
     this.#vswitch = vswitch;
+    this.#ownRun = ownRun;
     this.executables = spec.executables;
     this.gatewayDevice = vswitch === undefined ? podBridges.bridge : "pipette-gw0";
     this.#nic = spec.nic;
+    const config = agentConfig(spec, this, vswitch);
+    this.#ovs = Object(config["ovs"]);
     this.home = new AgentHome(
-      agentConfig(spec, this, vswitch),
+      config,
       spec.executables,
-      ["setpriv", "--pdeathsig", "KILL", "nsenter", `--net=${namespace.path}`],
+      ["setpriv", "--pdeathsig", "KILL", "nsenter", `--net=${namespace.path}`, ...(ownRun?.entering ?? [])],
       spec.parent,
     );
   }
@@ -81,8 +94,9 @@ export class LabNode implements AsyncDisposable {
       spec.dataPath === "bridge"
         ? undefined
         : made.use(await OpenVswitch.start("both", { parent: spec.parent, within: namespace.within }));
+    const ownRun = spec.hasOwnRun === true ? made.use(await OwnRun.start(namespace)) : undefined;
     await cable;
-    const node = new LabNode(spec, namespace, vswitch);
+    const node = new LabNode(spec, namespace, vswitch, ownRun);
     await node.#connectNic(nodeMac(spec.number));
     made.move();
     return node;
@@ -98,6 +112,12 @@ export class LabNode implements AsyncDisposable {
   get agent(): AgentProcess {
     if (this.#agent === undefined) throw new Error(`The agent of ${this.name} has not been started`);
     return this.#agent;
+  }
+
+  /** Keys of the section `ovs` for the agents that start from now on. */
+  changeOvs(keys: object): void {
+    this.#ovs = { ...this.#ovs, ...keys };
+    this.home.change({ ovs: this.#ovs });
   }
 
   /** Starts the agent, for the first time or again, and waits until it is ready. */
@@ -152,6 +172,7 @@ export class LabNode implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.home[Symbol.asyncDispose]();
+    await this.#ownRun?.[Symbol.asyncDispose]();
     await this.#vswitch?.[Symbol.asyncDispose]();
     for (const pod of this.pods) pod.namespace[Symbol.dispose]();
     this.namespace[Symbol.dispose]();

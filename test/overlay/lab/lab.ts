@@ -20,6 +20,9 @@ export interface LabOptions {
     readonly mode?: TrafficMode;
     readonly tunnel?: string;
     readonly tenants?: string;
+    readonly encryption?: string;
+    readonly wireguard?: object;
+    readonly clusterSubnets?: readonly string[];
     readonly services?: { readonly file: string; readonly cidrs?: readonly string[] };
   };
   /** More sections of a node's agent.yaml. */
@@ -101,7 +104,8 @@ export class Lab implements AsyncDisposable {
       networks: clusterNetworks,
     };
     const config = { ...sections?.(`n${number}`), ovs, nodes: { registry } };
-    const place = { number, link, nic, dataPath, executables, parent: this.directory };
+    const hasOwnRun = ovs.encryption !== undefined;
+    const place = { number, link, nic, dataPath, executables, hasOwnRun, parent: this.directory };
     const node = await LabNode.start({ ...place, config }, this.underlay);
     this.#nodes.set(node.name, node);
     return node;
@@ -122,14 +126,18 @@ export class Lab implements AsyncDisposable {
       );
       return;
     }
-    const { mode = "encap" } = this.#options.ovs ?? {};
+    const { mode = "encap", encryption } = this.#options.ovs ?? {};
     if (mode === "networkPolicyOnly") return;
     const nodes = await node.pipette("nodes", "list", "--json", "--config", node.home.configFile);
     const registered: readonly { readonly name: string; readonly subnets: readonly string[] }[] =
       JSON.parse(nodes).nodes;
     const subnets = registered.filter(({ name }) => name !== node.name).flatMap((other) => other.subnets);
     const tunnelled =
-      mode === "noEncap" ? [] : mode === "hybrid" ? others.filter((other) => !near.includes(other)) : others;
+      mode === "noEncap" || encryption === "wireguard"
+        ? []
+        : mode === "hybrid"
+          ? others.filter((other) => !near.includes(other))
+          : others;
     // What is beyond the router is behind the router's MAC.
     const hops = tunnelled.map((other) => (near.includes(other) ? other.addresses : routerOn(node.link))[0]);
     await eventually(

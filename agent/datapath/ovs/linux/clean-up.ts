@@ -6,6 +6,8 @@ import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";
 import { PodPairs } from "../../linux/pod-pairs.ts";
 import { removeOverlay } from "../database/node-bridge.ts";
 import { openDatabase, uplinkOf } from "../database/switch-database.ts";
+import { removeClearGuard } from "./encryption/clear-guard.ts";
+import { removeDevice } from "./encryption/wireguard-link.ts";
 import { removeKernelIsolation } from "./kernel-isolation.ts";
 import { restoreNodeAddresses } from "./linux-host.ts";
 import { moveAddresses } from "./uplink.ts";
@@ -20,6 +22,8 @@ export interface CleanUpOptions {
   readonly bridge: string;
   /** Name of the gateway port. */
   readonly gateway: string;
+  /** Name of the device that encrypts. */
+  readonly encrypting: string;
   readonly logger: Logger;
 }
 
@@ -31,7 +35,7 @@ const patienceMs = 5_000;
  * bridge, the bridge, routes and rules. Failures are reported, and the rest is still done.
  */
 export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly HostChange[]> {
-  const { network, database, bridge, gateway, logger } = leavings;
+  const { network, database, bridge, gateway, encrypting, logger } = leavings;
   await using pairs = new PodPairs(logger);
   const { socket } = pairs.tools;
   const back = await attempt("uplink", `addresses on "${bridge}"`, () => giveBack(leavings, pairs));
@@ -51,6 +55,11 @@ export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly Hos
       using filters = pairs.tools.kernel.openPacketFilterSocket();
       removeKernelIsolation(filters, socket, gateway);
       return true;
+    }),
+    await attempt("encryption", `device "${encrypting}"`, async () => {
+      using filters = pairs.tools.kernel.openPacketFilterSocket();
+      const hadDevice = removeDevice(socket, encrypting);
+      return (await removeClearGuard(filters, gateway)) || hadDevice;
     }),
   ];
 }

@@ -2,6 +2,7 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import type { Logger } from "../../../../shared/log.ts";
 import { contains, formatCidr, formatIp, type Ip } from "../../../../shared/net/ip.ts";
 import { parseMac } from "../../../../shared/net/mac.ts";
+import type { ClusterNode } from "../../../cluster/node-registry.ts";
 import {
   declareNeighbour,
   Errno,
@@ -20,11 +21,12 @@ import { linkLocal6, loopback } from "../../addresses.ts";
 import { addGateway, addressesOf, missingFrom } from "../../linux/gateway.ts";
 import { findLink } from "../../linux/host-links.ts";
 import { interfaceError, runEach, throwFirst } from "../../linux/kernel-errors.ts";
-import { setNodeRoutes } from "../../linux/node-routes.ts";
+import { type RouteDevices, setNodeRoutes } from "../../linux/node-routes.ts";
 import { ignoreRouters, skipAddressDetection, turnOnForwarding, writeSysctl } from "../../linux/node-sysctls.ts";
 import type { NodeRoute, RefusedRoute } from "../../routes.ts";
 import type { Gateway, HostNetwork, ServiceWays } from "../overlay-node.ts";
 import { virtualMac } from "../pipeline/registers.ts";
+import type { WireGuard } from "./encryption/wireguard.ts";
 import type { KernelIsolation } from "./kernel-isolation.ts";
 import type { ServiceSets } from "./service-sets.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
@@ -40,12 +42,14 @@ export class LinuxHost implements HostNetwork {
   readonly #logger: Logger;
   readonly #isolation: KernelIsolation | undefined;
   readonly #services: ServiceSets | undefined;
+  readonly #wireguard: WireGuard | undefined;
 
   /**
    * @param gateway name of the gateway port
    * @param dataDir where the node's addresses on the bridge are noted
    * @param isolation where the switch is in user space
    * @param services where the switch balances also what the node and others ask for
+   * @param wireguard where it encrypts what goes to other nodes' pods
    */
   constructor(
     socket: NetlinkSocket,
@@ -54,6 +58,7 @@ export class LinuxHost implements HostNetwork {
     logger: Logger,
     isolation?: KernelIsolation,
     services?: ServiceSets,
+    wireguard?: WireGuard,
   ) {
     this.#socket = socket;
     this.#gateway = gateway;
@@ -61,6 +66,7 @@ export class LinuxHost implements HostNetwork {
     this.#logger = logger;
     this.#isolation = isolation;
     this.#services = services;
+    this.#wireguard = wireguard;
   }
 
   macOf(uplink: string): Promise<string> {
@@ -118,11 +124,20 @@ export class LinuxHost implements HostNetwork {
     return inKernel("leave interfaces to the switch", () => this.#isolation?.leaveToSwitch(names));
   }
 
+  async encrypt(nodes: Iterable<ClusterNode>): Promise<readonly string[]> {
+    try {
+      return (await this.#wireguard?.bring(nodes)) ?? [];
+    } catch (caught) {
+      // The rest of the node goes on; nothing leaves to other nodes' pods.
+      return [interfaceError("encrypt what goes to other nodes", caught).message];
+    }
+  }
+
   setRoutes(routes: readonly NodeRoute[], keptVia: readonly Ip[] = []): Promise<readonly RefusedRoute[]> {
     return inKernel("set the routes to other nodes' pods", () => {
       const gateway = this.#require(this.#gateway);
       const neighbours = declareNeighbours(this.#socket, gateway, routes);
-      const refused = setNodeRoutes(this.#socket, routes, gateway, keptVia).filter(
+      const refused = setNodeRoutes(this.#socket, routes, this.#devices(gateway), keptVia).filter(
         ({ route }) => !neighbours.has(route),
       );
       return [...[...neighbours].map(([route, why]) => ({ route, why })), ...refused];
@@ -139,6 +154,11 @@ export class LinuxHost implements HostNetwork {
 
   serve(ways: Pick<ServiceWays, "nodePorts" | "refused">): Promise<void> {
     return inKernel("tell the node of services", () => this.#services?.set(ways));
+  }
+
+  #devices(gateway: Link): RouteDevices {
+    const encrypted = this.#wireguard?.link;
+    return { gateway, ...(encrypted === undefined ? {} : { encrypted }) };
   }
 
   #require(name: string): Link {

@@ -24,6 +24,7 @@ type Options = Pick<
   | "serviceCidrs"
   | "peers"
   | "tenants"
+  | "encryption"
   | "logger"
 >;
 
@@ -109,8 +110,9 @@ export class Masquerade implements AsyncDisposable {
   }
 
   async #install(): Promise<undefined> {
-    const { gateway, podSubnets: subnets, mode, services, serviceCidrs } = this.#options;
-    const tunnel = mode === "encap" || mode === "hybrid" ? { tunnel: packetsOf(this.#options.tunnel) } : {};
+    const { gateway, podSubnets: subnets, mode, services, serviceCidrs, encryption } = this.#options;
+    const isTunnelled = encryption !== "wireguard" && (mode === "encap" || mode === "hybrid");
+    const tunnel = isTunnelled ? { tunnel: packetsOf(this.#options.tunnel) } : {};
     // In `networkPolicyOnly` the other plugin does that.
     const masquerade = this.#options.masquerade && mode !== "networkPolicyOnly";
     const exempt = this.#cluster();

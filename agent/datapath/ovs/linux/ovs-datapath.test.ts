@@ -65,6 +65,8 @@ const optionsOf = (changes: Partial<OvsDataPathOptions> = {}): OvsDataPathOption
   kind: "system",
   mode: "encap",
   tunnel: { name: "tun0", type: "geneve", checksum: false } as TunnelOptions,
+  encryption: "none",
+  wireguard: { port: 51_820, device: "wg0" },
   gateway: "gw0",
   nodeName: "here",
   podSubnets: [cidr("10.77.0.0/24"), cidr("fd77::/64")],
@@ -306,6 +308,7 @@ describe("a clean-up", () => {
       database: database.address,
       bridge: "br-int",
       gateway: "gw0",
+      encrypting: "wg0",
       logger,
     });
     return changes.map(({ step, did }) => `${step}: ${did}`);
@@ -322,6 +325,7 @@ describe("a clean-up", () => {
       "routes: was gone",
       "ovs bridge: undone",
       "packet rules: undone",
+      "encryption: was gone",
     ]);
     expect([database.names("Port"), present.node.filter.tables.size]).toEqual([[], 0]);
     expect(podOf("a").named("eth0")).toBeUndefined();

@@ -25,6 +25,7 @@ import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
 import { OvsNode } from "../ovs-node.ts";
 import { OvsPolicies } from "../policies/ovs-policies.ts";
 import type { OvsServices } from "../services/ovs-services.ts";
+import { Encryption } from "./encryption/encryption.ts";
 import { comparePort, switchPort } from "./host-port.ts";
 import { KernelIsolation } from "./kernel-isolation.ts";
 import { LinuxHost } from "./linux-host.ts";
@@ -59,6 +60,7 @@ class OvsDataPath implements DataPath {
   readonly services?: OvsServices;
   /** Where the switch is in user space. */
   readonly #isolation: KernelIsolation | undefined;
+  readonly #encryption: Encryption;
   /** Connects pods both in the switch and in the kernel's rules. */
   readonly #pods: Pick<OverlayNode, "connectPod" | "disconnectPod"> = {
     connectPod: async (pod) => {
@@ -80,13 +82,18 @@ class OvsDataPath implements DataPath {
     const { network, podSubnets, mode, tunnel, nodeAddresses, uplink, gateway, dataDir, logger } = options;
     this.#pairs = this.#resources.use(new PodPairs(logger));
     const { socket } = this.#pairs.tools;
-    const mtu = options.mtu ?? podMtu(transportMtu(socket, uplink, nodeAddresses), mode, tunnel.type, nodeAddresses);
+    const { encryption } = options;
+    const transport = transportMtu(socket, uplink, nodeAddresses);
+    const mtu = options.mtu ?? podMtu(transport, mode, tunnel.type, nodeAddresses, encryption);
     this.#network = { name: network, subnets: podSubnets, mtu };
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
     this.#filters = filters;
     this.#isolation = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
     const serviceSets = options.services?.proxyAll === true ? new ServiceSets(filters, gateway) : undefined;
-    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation, serviceSets);
+    const tools = { kernel: this.#pairs.tools.kernel, socket, filters };
+    this.#encryption = this.#resources.use(new Encryption(options, tools, mtu, () => this.#node.checkHost()));
+    const { wireguard } = this.#encryption;
+    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation, serviceSets, wireguard);
     this.policies = new OvsPolicies(options.management);
     const services = servicesOf(options);
     if (services !== undefined) this.services = services;
@@ -95,6 +102,7 @@ class OvsDataPath implements DataPath {
   }
 
   async start(): Promise<void> {
+    await this.#encryption.close();
     try {
       this.#isolation?.install(this.#hostEnds());
       // From the second start on the node object knows its pods.
@@ -105,6 +113,7 @@ class OvsDataPath implements DataPath {
       throw interfaceError("prepare the switch", caught);
     }
     await this.#masquerade.start();
+    await this.#encryption.open();
     await this.#pairs.tools.sweeper.sweep();
   }
 
@@ -187,6 +196,7 @@ class OvsDataPath implements DataPath {
     return [
       ...this.#masquerade.degraded(),
       ...(await this.#node.degraded()),
+      ...(await this.#encryption.degraded()),
       ...kernelNearlyFull(),
       ...this.#kubeProxy(),
     ];
@@ -196,7 +206,7 @@ class OvsDataPath implements DataPath {
     const { gateway: bridge, logger } = this.#options;
     return watchNode({
       kernel: this.#pairs.tools.kernel,
-      tables: [packetTable({ bridge })],
+      tables: [packetTable({ bridge }), this.#encryption.table],
       isPort: () => false,
       look: async () => {
         this.#node.checkHost();
@@ -254,6 +264,7 @@ class OvsDataPath implements DataPath {
       ...forwardingProblems([{ subnets: podSubnets, device: gateway }]),
       ...this.#masquerade.missing(this.#pairs.tools.kernel),
       ...(this.#isolation?.missing(this.#hostEnds()) ?? []),
+      ...this.#encryption.missing(),
     ];
   }
 

@@ -22,6 +22,8 @@ export interface PipelineContext {
   readonly gateway: { readonly ofport: number; readonly mac: string; readonly addresses: readonly Ip[] };
   /** Absent where the mode has no tunnel. */
   readonly tunnel?: Tunnel;
+  /** Packets for other nodes' pods go to the node's kernel, which encrypts them: there is no tunnel then. */
+  readonly kernelEncrypts?: boolean;
   /** The node's own interface as a port of the bridge, whose LOCAL port then holds the node's addresses. */
   readonly uplink?: { readonly ofport: number; readonly mac: string };
   /** Addresses of the node itself, one per family at most, with the length of their network's prefix. */

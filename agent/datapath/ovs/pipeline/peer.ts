@@ -19,6 +19,7 @@ type Way =
 
 /** How packets for this subnet of another node are sent; `undefined` if that is impossible. */
 export function wayTo(context: PipelineContext, peer: ClusterNode, subnet: Cidr): Way | undefined {
+  if (context.kernelEncrypts === true) return { t: "gateway" };
   const onLink = addressOnLink(context.nodeAddresses, peer, subnet.ip.family);
   const isRouted = context.mode === "noEncap" || (context.mode === "hybrid" && onLink !== undefined);
   if (!isRouted) {

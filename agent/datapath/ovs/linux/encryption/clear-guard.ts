@@ -1,0 +1,140 @@
+import { CniCode, CniError } from "../../../../../shared/errors.ts";
+import { type Cidr, formatCidr } from "../../../../../shared/net/ip.ts";
+import { commandMs, runProgram } from "../../../../platform/run-program.ts";
+import {
+  askForChain,
+  listCounters,
+  type NetlinkSocket,
+  readCounter,
+  readRuleCount,
+  type Table,
+} from "../../../../protocols/netlink/mod.ts";
+import { minimal, type TunnelPackets, tunnelMatch } from "../../../linux/packet-chains.ts";
+import { rulesProblem } from "../../../linux/rule-keeper.ts";
+import { unlessMissing } from "../../../linux/set-elements.ts";
+
+export interface GuardedWays {
+  /** Interface that leads to the node's own pods; it names the table. */
+  readonly gateway: string;
+  /** The device that encrypts. */
+  readonly device: string;
+  /** The networks of all pods of the cluster. */
+  readonly networks: readonly Cidr[];
+  /** That of nodes that do not encrypt. */
+  readonly tunnel: TunnelPackets;
+}
+
+const words = { 4: "ip", 6: "ip6" } as const;
+const counters = { sent: "sent-in-clear", received: "received-in-clear" } as const;
+
+/** Its own table: it stays when the packet rules are replaced, and when the agent ends. */
+export const guardTable = (gateway: string): Table => ({ family: "inet", name: `pipette-clear-${gateway}` });
+
+interface Chain {
+  readonly name: string;
+  readonly hook: string;
+  readonly rules: readonly string[];
+}
+
+function chainsOf({ gateway, device, networks, tunnel }: GuardedWays): readonly Chain[] {
+  const safe = `{ "lo", "${gateway}", "${device}" }`;
+  const received = `counter name "${counters.received}" drop`;
+  const families = ([4, 6] as const).filter((family) => networks.some(({ ip }) => ip.family === family));
+  const each = (rule: (ip: string, blocks: string) => string): readonly string[] =>
+    families.map((family) => {
+      const own = minimal(networks.filter(({ ip }) => ip.family === family)).map(formatCidr);
+      return rule(words[family], `{ ${own.join(", ")} }`);
+    });
+  return [
+    {
+      // After every translation of addresses.
+      name: "leaving",
+      hook: "type filter hook postrouting priority srcnat + 20",
+      rules: each((ip, all) => `oifname != ${safe} ${ip} daddr ${all} counter name "${counters.sent}" drop`),
+    },
+    {
+      name: "arriving",
+      hook: "type filter hook prerouting priority raw + 10",
+      rules: [
+        ...each((ip, all) => `iifname != ${safe} ${ip} saddr ${all} ${ip} daddr ${all} ${received}`),
+        // Nobody listens, and the refusal would say once more in clear what came.
+        `iifname != ${safe} ${tunnelMatch(tunnel)} ${received}`,
+      ],
+    },
+  ];
+}
+
+/**
+ * The rules by which packets for pods leave the node's kernel encrypted or not at all. They know neither pods nor other
+ * nodes, only the networks of all pods, so there is no moment in which they would have to be changed. They come before
+ * anything else and go after everything else.
+ */
+export class ClearGuard {
+  readonly #filters: NetlinkSocket;
+  readonly #ways: GuardedWays;
+
+  /** @param filters socket for packet filters, which lives as long */
+  constructor(filters: NetlinkSocket, ways: GuardedWays) {
+    this.#filters = filters;
+    this.#ways = ways;
+  }
+
+  /** In one transaction: there is no moment without rules where there were some. @throws {CniError} 102 */
+  async install(): Promise<void> {
+    const table = nameOf(this.#ways.gateway);
+    const chains = chainsOf(this.#ways);
+    const lines = [
+      `table ${table}`,
+      ...Object.values(counters).map((name) => `add counter ${table} ${name}`),
+      ...chains.flatMap(({ name, hook, rules }) => [
+        `add chain ${table} ${name} { ${hook}; policy accept; }`,
+        `flush chain ${table} ${name}`,
+        ...rules.map((rule) => `add rule ${table} ${name} ${rule}`),
+      ]),
+    ];
+    await load("keep packets from leaving in clear", lines);
+  }
+
+  /** Which rules somebody has deleted, in a sentence; `install` restores them. */
+  missing(): readonly string[] {
+    const chains = chainsOf(this.#ways);
+    const { name, family } = guardTable(this.#ways.gateway);
+    const wanted = chains.reduce((sum, { rules }) => sum + rules.length, 0);
+    const found = chains.reduce(
+      (sum, chain) =>
+        sum + unlessMissing(0, () => this.#filters.get(askForChain(name, chain.name, family), readRuleCount)),
+      0,
+    );
+    return found === wanted ? [] : [rulesProblem(found, wanted, name)];
+  }
+
+  /** How many packets would have left, or have come, in clear. */
+  dropped(): { readonly sent: number; readonly received: number } {
+    const all = unlessMissing([], () => this.#filters.dump(listCounters(guardTable(this.#ways.gateway)), readCounter));
+    const of = (name: string): number => all.find((counter) => counter.name === name)?.packets ?? 0;
+    return { sent: of(counters.sent), received: of(counters.received) };
+  }
+}
+
+/** Whether there was any. @throws {CniError} 102 */
+export async function removeClearGuard(filters: NetlinkSocket, gateway: string): Promise<boolean> {
+  const { name, family } = guardTable(gateway);
+  const isThere = unlessMissing(false, () => {
+    filters.get(askForChain(name, "leaving", family), readRuleCount);
+    return true;
+  });
+  if (isThere) await load("let packets leave in clear", [`delete table ${nameOf(gateway)}`]);
+  return isThere;
+}
+
+const nameOf = (gateway: string): string => `inet ${guardTable(gateway).name}`;
+
+async function load(action: string, lines: readonly string[]): Promise<void> {
+  const { failure, stderr } = await runProgram("nft", ["-f", "-"], {
+    input: `${lines.join("\n")}\n`,
+    deadlineMs: commandMs,
+  });
+  if (failure === "") return;
+  const reason = [failure, stderr.trim()].filter((text) => text !== "").join(": ");
+  throw new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${reason}, wanted nftables`);
+}

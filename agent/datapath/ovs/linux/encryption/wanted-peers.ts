@@ -1,0 +1,109 @@
+import { type Cidr, formatCidr, formatIp, type Ip } from "../../../../../shared/net/ip.ts";
+import type { ClusterNode } from "../../../../cluster/node-registry.ts";
+import type { DeviceState, PeerChange } from "../../../../protocols/wireguard/mod.ts";
+
+/** Another node as the device is to have it. */
+export interface WantedPeer {
+  readonly node: string;
+  readonly key: string;
+  readonly ip: Ip;
+  /** Its pods' subnets: nobody else is believed under their addresses. */
+  readonly allowed: readonly Cidr[];
+}
+
+/**
+ * How often a node greets another with whom it has nothing to say. So a key that does not fit shows within minutes, and
+ * not with the first pod that wants something. A greeting is 32 bytes of UDP's.
+ */
+export const keepaliveSeconds = 25;
+
+/** The nodes that encrypt as this one does, and sentences about the others. */
+export function wantedPeers(
+  nodes: Iterable<ClusterNode>,
+  ownFamilies: ReadonlySet<number>,
+): { readonly peers: readonly WantedPeer[]; readonly strangers: readonly string[] } {
+  const peers: WantedPeer[] = [];
+  const strangers: string[] = [];
+  const owners = new Map<string, string>();
+  for (const { name, addresses, subnets, encryption } of nodes) {
+    const ip = addresses.toSorted((a, b) => a.family - b.family).find(({ family }) => ownFamilies.has(family));
+    const refuse = (is: string): void => void strangers.push(`nothing goes to the pods of node "${name}": ${is}`);
+    if (encryption?.type !== "wireguard") {
+      refuse(
+        `it ${encryption === undefined ? "does not encrypt" : "encrypts by IPsec"}, wanted "ovs.encryption: wireguard" there`,
+      );
+      continue;
+    }
+    const other = owners.get(encryption.key);
+    if (other !== undefined) refuse(`its public key is that of node "${other}" too, wanted one of its own`);
+    else if (ip === undefined) refuse("it has no address of a family that this node has");
+    else peers.push({ node: name, key: encryption.key, ip, allowed: subnets });
+    owners.set(encryption.key, name);
+  }
+  return { peers, strangers };
+}
+
+/**
+ * What a device lacks. Who goes does so before others come, since a block belongs to one peer only. An end that has
+ * moved by itself stays where it is until the registry tells another address than before.
+ * @param told the address that the device was told last of each key
+ */
+export function peerChanges(
+  { peers: standing }: Pick<DeviceState, "peers">,
+  wanted: readonly WantedPeer[],
+  port: number,
+  told: ReadonlyMap<string, string>,
+): readonly PeerChange[] {
+  const [isWanted, byKey] = [
+    new Set(wanted.map(({ key }) => key)),
+    new Map(standing.map((one) => [one.publicKey, one])),
+  ];
+  const gone = standing.filter(({ publicKey }) => !isWanted.has(publicKey));
+  return [
+    ...gone.map(({ publicKey }) => ({ publicKey, remove: true as const })),
+    ...wanted.flatMap(({ key, ip, allowed }) => {
+      const is = byKey.get(key);
+      const hasMoved = is?.endpoint === undefined || told.get(key) !== formatIp(ip);
+      const hasOthers = is === undefined || blocks(is.allowed) !== blocks(allowed);
+      if (!hasMoved && !hasOthers) return [];
+      return [
+        {
+          publicKey: key,
+          ...(hasMoved ? { endpoint: { ip, port } } : {}),
+          ...(hasOthers ? { allowed } : {}),
+          ...(is === undefined ? { keepaliveSeconds } : {}),
+        },
+      ];
+    }),
+  ];
+}
+
+const blocks = (cidrs: readonly Cidr[]): string => cidrs.map(formatCidr).sort().join();
+
+/** A handshake is renewed every two minutes while there is anything to say, greetings too; after three its keys are void. */
+const freshSeconds = 180;
+
+/** Nodes with whom there are no common keys now, in sentences. @param now seconds of the clock */
+export function silentPeers(
+  { peers }: Pick<DeviceState, "peers">,
+  wanted: readonly WantedPeer[],
+  port: number,
+  now: number,
+): readonly string[] {
+  const byKey = new Map(peers.map((one) => [one.publicKey, one]));
+  return wanted.flatMap(({ node, key, ip }) => {
+    const at = byKey.get(key)?.handshakeAt ?? 0;
+    // A clock that was set back makes a handshake seem to come from the future; then it is no proof of anything.
+    const ago = now - at;
+    if (at > 0 && ago >= -freshSeconds && ago <= freshSeconds) return [];
+    const since =
+      at === 0
+        ? "none so far"
+        : ago < 0
+          ? "the clock was set since the last"
+          : `the last ${Math.floor(ago / 60)} minutes ago`;
+    return [
+      `node "${node}" at ${formatIp(ip)} agrees on no keys (${since}): its key is not the one that the registry tells, or UDP ${port} does not get through; nothing goes to its pods`,
+    ];
+  });
+}

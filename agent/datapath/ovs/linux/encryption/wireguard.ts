@@ -1,0 +1,197 @@
+import { statSync } from "node:fs";
+import { LogOnChange } from "../../../../../shared/async/log-on-change.ts";
+import { ReconcileLoop } from "../../../../../shared/async/reconcile-loop.ts";
+import type { Logger } from "../../../../../shared/log.ts";
+import { type Cidr, formatIp } from "../../../../../shared/net/ip.ts";
+import { reasonOf } from "../../../../../shared/reason.ts";
+import type { ClusterNode } from "../../../../cluster/node-registry.ts";
+import { keepPrivateKey, keyFile, privateKeyIn } from "../../../../cluster/own-key.ts";
+import type { Kernel, Link, NetlinkSocket } from "../../../../protocols/netlink/mod.ts";
+import { newPrivateKey, publicKeyOf } from "../../../../protocols/wireguard/mod.ts";
+import { findLink } from "../../../linux/host-links.ts";
+import type { WireGuardOptions } from "../../options.ts";
+import { peerChanges, silentPeers, type WantedPeer, wantedPeers } from "./wanted-peers.ts";
+import { type OpenedDevice, openDevice } from "./wireguard-link.ts";
+
+/** How often it looks whether a new key is due, and whether all nodes agree on keys. */
+const lookMs = 5_000;
+const hourMs = 3_600_000;
+
+export interface WireGuardNeeds extends WireGuardOptions {
+  readonly kernel: Kernel;
+  /** In the node's namespace. */
+  readonly socket: NetlinkSocket;
+  /** Where the node's key lies. */
+  readonly dataDir: string;
+  readonly podSubnets: readonly Cidr[];
+  readonly nodeAddresses: readonly Cidr[];
+  /** Bytes. */
+  readonly mtu: number;
+  /** Tells the registry again what this node says of itself; absent: the node is alone. */
+  announce?(): Promise<void>;
+  /** Called when the device has gone by itself: `bring` makes it again. */
+  onLost(): void;
+  readonly logger: Logger;
+}
+
+/**
+ * The node's end of WireGuard: the device with the node's key, and a peer for each other node, who is believed under the
+ * addresses of its own pods alone. Whatever goes wrong here, packets do not leave in clear: that is `ClearGuard`'s.
+ */
+export class WireGuard implements AsyncDisposable {
+  readonly #needs: WireGuardNeeds;
+  readonly #loop: ReconcileLoop;
+  readonly #ownFamilies: ReadonlySet<number>;
+  #opened: OpenedDevice | undefined;
+  #wanted: readonly WantedPeer[] = [];
+  #strangers: readonly string[] = [];
+  /** The address that the device was told last, by key. */
+  #told = new Map<string, string>();
+  /** The registry may have a key that this node no longer uses. */
+  #mustAnnounce = false;
+  /** One after another: what brings the peers, and what changes the key. */
+  #last: Promise<unknown> = Promise.resolve();
+  readonly #silence: LogOnChange;
+  #isDisposed = false;
+
+  constructor(needs: WireGuardNeeds) {
+    this.#needs = needs;
+    this.#silence = new LogOnChange(needs.logger);
+    this.#ownFamilies = new Set(needs.nodeAddresses.map(({ ip }) => ip.family));
+    this.#loop = new ReconcileLoop({
+      what: "the keys between the nodes",
+      reconcile: () => this.#look(),
+      logger: needs.logger,
+      everyMs: lookMs,
+    });
+  }
+
+  /** The device, while there is one. */
+  get link(): Link | undefined {
+    return findLink(this.#needs.socket, { name: this.#needs.device });
+  }
+
+  /**
+   * Brings the device, its key and its peers to what they should be; repeatable.
+   * @returns why nothing goes to nodes that do not encrypt likewise
+   * @throws {CniError} where there is no device
+   */
+  bring(nodes: Iterable<ClusterNode>): Promise<readonly string[]> {
+    const all = [...nodes];
+    return this.#alone(async () => {
+      const { peers, strangers } = wantedPeers(all, this.#ownFamilies);
+      const privateKey = privateKeyIn(this.#needs.dataDir);
+      const own = publicKeyOf(privateKey);
+      this.#wanted = peers.filter(({ key }) => key !== own);
+      const impostors = peers.filter(({ key }) => key === own);
+      this.#strangers = [
+        ...strangers,
+        ...impostors.map(({ node }) => `nothing goes to the pods of node "${node}": its public key is this node's own`),
+      ];
+      const { device } = await this.#open();
+      const { port } = this.#needs;
+      const state = await device.read();
+      const changes = peerChanges(state, this.#wanted, port, this.#told);
+      await device.change({
+        ...(state.publicKey === own ? {} : { privateKey }),
+        ...(state.listenPort === port ? {} : { listenPort: port }),
+        peers: changes,
+      });
+      this.#told = new Map(this.#wanted.map(({ key, ip }) => [key, formatIp(ip)]));
+      return this.#strangers;
+    });
+  }
+
+  /** With whom there are no common keys now, in sentences; reads the device. */
+  async silent(): Promise<readonly string[]> {
+    const opened = this.#opened;
+    if (opened === undefined)
+      return [`the device "${this.#needs.device}" is missing: nothing goes to other nodes' pods`];
+    try {
+      return silentPeers(await opened.device.read(), this.#wanted, this.#needs.port, Math.floor(Date.now() / 1000));
+    } catch (caught) {
+      return [reasonOf(caught)];
+    }
+  }
+
+  /** The device goes on. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isDisposed = true;
+    await this.#loop[Symbol.asyncDispose]();
+    await this.#last;
+    this.#opened?.[Symbol.dispose]();
+    this.#opened = undefined;
+  }
+
+  /** As it stands if it still does, else a new one. */
+  async #open(): Promise<OpenedDevice> {
+    const { link } = this;
+    const { mtu } = this.#needs;
+    if (this.#opened !== undefined && link?.index === this.#opened.link.index && link.up && link.mtu === mtu)
+      return this.#opened;
+    this.#opened?.[Symbol.dispose]();
+    const opened = await openDevice({ ...this.#needs, name: this.#needs.device }, () => this.#lost());
+    this.#opened = opened;
+    // A new device knows nobody.
+    if (link === undefined) this.#told.clear();
+    if (!opened.isKernel && link === undefined)
+      this.#needs.logger.info("the kernel has no WireGuard: a daemon encrypts", { device: this.#needs.device });
+    return opened;
+  }
+
+  #lost(): void {
+    if (this.#isDisposed) return;
+    this.#opened = undefined;
+    this.#needs.logger.error("what encrypts has ended, and is started again; nothing leaves meanwhile", {
+      device: this.#needs.device,
+    });
+    this.#needs.onLost();
+  }
+
+  async #look(): Promise<undefined> {
+    if (this.#opened === undefined) return undefined;
+    const silent = [...this.#strangers, ...(await this.silent())];
+    if (silent.length === 0) this.#silence.clear();
+    else this.#silence.log("other nodes' pods are not reached", silent.slice(0, 10).join("; "));
+    const { announce, rotateHours, dataDir } = this.#needs;
+    if (announce === undefined) return undefined;
+    if (this.#mustAnnounce) {
+      await announce();
+      this.#mustAnnounce = false;
+    }
+    if (rotateHours === undefined) return undefined;
+    const isDue = Date.now() - statSync(keyFile(dataDir)).mtimeMs > rotateHours * hourMs;
+    if (isDue) await this.#alone(() => this.#rotate(announce));
+    return undefined;
+  }
+
+  /**
+   * Takes a new key. First the device has it: what goes to others waits there (128 packets for each), and what comes with
+   * the keys of before is still read. When the registry tells it, each of the others greets at once and gets what
+   * waited. Where the registry does not take it, the key of before is used again.
+   */
+  async #rotate(announce: () => Promise<void>): Promise<void> {
+    const { dataDir, logger } = this.#needs;
+    const { device } = await this.#open();
+    // A registry that is away would leave the node between two keys.
+    await announce();
+    const [old, next] = [privateKeyIn(dataDir), newPrivateKey()];
+    keepPrivateKey(dataDir, next);
+    try {
+      await device.change({ privateKey: next });
+      await announce();
+      logger.info("this node has a new key", { publicKey: publicKeyOf(next) });
+    } catch (caught) {
+      keepPrivateKey(dataDir, old);
+      this.#mustAnnounce = true;
+      await device.change({ privateKey: old });
+      throw caught;
+    }
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+}
