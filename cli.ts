@@ -66,6 +66,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/why/why-command.ts")).whyCommand,
     },
     {
+      name: "bundle",
+      summary: "collect what somebody else needs to find a fault, without secrets",
+      load: async () => (await import("./agent/commands/bundle/bundle-command.ts")).bundleCommand,
+    },
+    {
       name: "trace",
       summary: "a packet's way from pod to pod through Open vSwitch, in words",
       load: async () => (await import("./agent/commands/trace/trace-command.ts")).traceCommand,
@@ -99,6 +104,14 @@ const pipette: CommandGroup = defineGroup({
       name: "services",
       summary: "the services that this node balances, and who answers for them",
       load: async () => (await import("./agent/commands/services/services-commands.ts")).servicesCommands,
+    },
+    {
+      name: "ui",
+      summary: "the network in a browser, served to this machine alone",
+      load: async () =>
+        (await import("./operator/page/mod.ts")).uiCommand(
+          (await import("./agent/commands/own-program.ts")).ownProgram,
+        ),
     },
     {
       name: "install",

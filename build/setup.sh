@@ -59,7 +59,8 @@ image="nftables                                       # goes into the image, wit
   musl-tools gcc-mingw-w64-x86-64                     # the small program in front"
 overlay="$demo
   openvswitch-switch                                  # a database and a switch of each node's own; its service may run or not
-  etcd-server                                         # the registry of nodes, a cluster of each run's own"
+  etcd-server                                         # the registry of nodes, a cluster of each run's own
+  wireguard-go                                        # encrypts where the kernel has no WireGuard"
 bench="$overlay
   containernetworking-plugins                         # the peer
   musl-tools                                          # the small program in front, and what starts and measures programs
@@ -82,6 +83,7 @@ test="$bench
   skopeo libhivex-bin                                 # read the images that are made, and the registry hives in one
   zsh                                                 # runs its completion script
   wine64 gcc-mingw-w64-x86-64                         # pipette.exe, and our stubs of Windows' own DLLs
+  chromium                                            # the browser that looks at the page
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"
 
 case $use in

@@ -27,6 +27,8 @@ test("every key has a default", () => {
     nodeAddresses: [],
     services: { cidrs: [parseCidr("10.96.0.0/16")] },
     multitenant: false,
+    encryption: "none",
+    wireguard: { port: 51_820, device: "pipette-wg0" },
   });
 });
 
@@ -48,6 +50,8 @@ test("is read whole", () => {
     nodeAddresses: [parseIp("192.168.1.5"), parseIp("fd00::5")],
     services: { file: "/etc/s.json", cidrs: [parseCidr("10.97.0.0/16")] },
     multitenant: true,
+    encryption: "none",
+    wireguard: { port: 51_820, device: "pipette-wg0" },
     clusterSubnets: [parseCidr("10.128.0.0/14")],
   });
 });

@@ -17,3 +17,11 @@ test.each([
 ] as const)("%s with %s between %o leaves pods %i of 1500 bytes", (mode, tunnel, nodes, expected) => {
   expect(podMtu(1500, mode, tunnel, nodes)).toBe(expected);
 });
+
+test.each([
+  [v4, 1440],
+  [v6, 1420],
+  [[...v4, ...v6], 1440],
+] as const)("WireGuard takes the tunnel's place: between %o it leaves %i", (nodes, expected) => {
+  expect(podMtu(1500, "encap", "geneve", nodes, "wireguard")).toBe(expected);
+});

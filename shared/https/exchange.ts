@@ -106,9 +106,13 @@ export class Exchange implements Asker {
   }
 
   /** An answer that goes on. */
-  stream(contentType: string, on: { drained(): void; closed(): void }): WatchOut {
+  stream(
+    contentType: string,
+    on: { drained(): void; closed(): void },
+    more: Readonly<Record<string, string>> = {},
+  ): WatchOut {
     const response = this.#response;
-    response.writeHead(200, { "content-type": contentType, "cache-control": "no-cache, private" });
+    response.writeHead(200, { "content-type": contentType, "cache-control": "no-cache, private", ...more });
     response.on("drain", () => on.drained());
     response.once("close", () => on.closed());
     return {

@@ -1,51 +1,158 @@
+import { readFileSync, statSync, utimesSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { Capture } from "./lab/capture.ts";
+import { Conversation } from "./lab/conversation.ts";
 import { Lab } from "./lab/lab.ts";
+import type { LabNode } from "./lab/lab-node.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
+import { marker, says, saysDuring } from "./lab/marked-pings.ts";
+import { encryptingDevice } from "./lab/own-run.ts";
 import { placesOf } from "./lab/places.ts";
 import { answers, unansweredPings } from "./lab/reach.ts";
+import { etcdctl } from "./lab/registry-records.ts";
 import { failedConnections } from "./lab/tcp.ts";
 
-/** What pods say to each other; `ping -p` repeats it. */
-const said = "5069706574746521deadbeef00c0ffee";
-const marker = Buffer.from(said, "hex");
+/** Of a packet of IPv4 between the nodes: its own header, UDP's, and 32 of WireGuard's. */
+const largest = 1500 - 60;
+/** Longer than any of the test's own: the key changes when its file looks that old. */
+const rotateHours = 1000;
 
-describeWith("WireGuard between two nodes", ["root", "openvswitch", "nft", "etcd", "wireguard-go", "tun"], () => {
-  let lab: Lab;
-  let near: LabPod;
-  let far: LabPod;
-  let capture: Capture;
+describeWith(
+  "WireGuard between two nodes",
+  ["root", "openvswitch", "nft", "etcd", "etcdctl", "wireguard-go", "tun"],
+  () => {
+    let lab: Lab;
+    let near: LabPod;
+    let far: LabPod;
+    let capture: Capture;
 
-  beforeAll(async () => {
-    compileExecutables();
-    lab = await Lab.start({ nodes: ["a", "a"], ovs: { encryption: "wireguard" } });
-    [near, far] = (await Promise.all(lab.nodes.map((node) => node.addPod("web")))) as [LabPod, LabPod];
-    capture = await Capture.start(lab.underlay, [1, 2]);
-  });
-  afterAll(async () => {
-    capture?.[Symbol.dispose]();
-    await lab?.[Symbol.asyncDispose]();
-  });
+    beforeAll(async () => {
+      compileExecutables();
+      lab = await Lab.start({ nodes: ["a", "a"], ovs: { encryption: "wireguard", wireguard: { rotateHours } } });
+      [near, far] = (await Promise.all(lab.nodes.map((node) => node.addPod("web")))) as [LabPod, LabPod];
+      capture = await Capture.start(lab.underlay, [1, 2]);
+      await reached();
+    });
+    afterAll(async () => {
+      capture?.[Symbol.dispose]();
+      await lab?.[Symbol.asyncDispose]();
+    });
 
-  /** Says the marker, and whether it was answered. */
-  const says = async (from: LabPod, to: string): Promise<boolean> => {
-    const ping = `ping -n -q -c 3 -i 0.2 -W 1 -p ${said} -s 200 ${to}`.split(" ");
-    return (await from.namespace.start(ping).ended).status === 0;
-  };
+    const reached = () =>
+      eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "an answer of the other");
 
-  test("pods of two nodes reach each other, and nothing of it can be read between the nodes", async () => {
-    const places = placesOf(lab);
-    await eventually(async () => answers(near.namespace, far.address(4)), "the first answer");
-    expect(await unansweredPings(places)).toEqual([]);
-    expect(await failedConnections(places)).toEqual([]);
-    capture.clear();
-    for (const address of far.addresses) expect(await says(near, address)).toBe(true);
-    expect(capture.having(marker)).toBe(0);
-    const kinds = capture.kinds();
-    expect(kinds.get("wireguard")).toBeGreaterThanOrEqual(12);
-    expect([...kinds.keys()].filter((kind) => kind !== "wireguard" && kind !== "other")).toEqual([]);
-  });
-});
+    /** Nothing that pods have said, and nothing of theirs in any tunnel, has been between the nodes. */
+    const expectNothingClear = (): void => {
+      expect(capture.having(marker)).toBe(0);
+      const clear = [...capture.kinds().keys()].filter((kind) => kind !== "wireguard" && kind !== "other");
+      expect(clear).toEqual([]);
+    };
+
+    const shortcomings = async (node: LabNode): Promise<string> => (await node.home.status()).shortcomings.join("\n");
+    const keyFile = (node: LabNode): string => `${node.home.dataDir}/wireguard.key`;
+    const recordKey = "/pipette/v1/nodes/n2";
+    const record = async (): Promise<Record<string, unknown>> =>
+      JSON.parse(await etcdctl(lab, ["get", "--print-value-only", recordKey]));
+
+    test("pods reach each other, and nothing of it can be read between the nodes", async () => {
+      const places = placesOf(lab);
+      expect(await unansweredPings(places)).toEqual([]);
+      expect(await failedConnections(places)).toEqual([]);
+      capture.clear();
+      for (const address of far.addresses) expect(await says(near, address)).toBe(true);
+      expectNothingClear();
+      expect(capture.kinds().get("wireguard")).toBeGreaterThanOrEqual(12);
+      expect(await shortcomings(lab.node(1))).toBe("");
+    });
+
+    test("the largest packet fills the link, and one byte more does not pass", async () => {
+      for (const address of far.addresses) {
+        await eventually(() => answers(near.namespace, address, { packetBytes: largest }), "the largest packet");
+        expect(await answers(near.namespace, address, { packetBytes: largest + 1, seconds: 1 })).toBe(false);
+      }
+    });
+
+    test("the private key is the node's own, and nobody else's to read", async () => {
+      for (const node of lab.nodes) {
+        expect(statSync(keyFile(node)).mode & 0o777).toBe(0o600);
+        const key = readFileSync(keyFile(node), "utf8").trim();
+        const hex = Buffer.from(key, "base64").toString("hex");
+        const everything = [
+          node.agent.stderr,
+          JSON.stringify(await node.home.status()),
+          await etcdctl(lab, ["get", "--prefix", ""]),
+        ];
+        for (const text of everything) {
+          expect(text.includes(key)).toBe(false);
+          expect(text.includes(hex)).toBe(false);
+        }
+      }
+      expect((await record())["encryption"]).toMatch(/^wireguard:[A-Za-z0-9+/]{43}=$/);
+    });
+
+    test("without the device nothing leaves; it is made again, and all goes on", async () => {
+      {
+        using _ = await lab.node(1).agent.held();
+        await lab.node(1).namespace.ip(`link del ${encryptingDevice}`);
+        capture.clear();
+        expect(await says(near, far.address(4))).toBe(false);
+        expect(await says(near, far.address(6))).toBe(false);
+        expect(await says(far, near.address(4))).toBe(false);
+        expectNothingClear();
+      }
+      await reached();
+      expect(await shortcomings(lab.node(1))).toMatch(/\d+ packets for other nodes' pods would have left in clear/);
+      expectNothingClear();
+    });
+
+    test("a killed agent changes nothing, nor does the next one", async () => {
+      using conversation = await Conversation.start(near.namespace, far.namespace, far.address(4));
+      await lab.node(1).agent.end("SIGKILL");
+      capture.clear();
+      await conversation.goesOn();
+      expect(await says(near, far.address(4))).toBe(true);
+      await lab.node(1).startAgent();
+      await conversation.goesOn();
+      expectNothingClear();
+      expect(conversation.ended).toBeUndefined();
+    });
+
+    test("a new key loses no packet", async () => {
+      const before = (await record())["encryption"];
+      const old = readFileSync(keyFile(lab.node(2)), "utf8");
+      capture.clear();
+      const { answered, missing } = await saysDuring(near, far.address(4), async () => {
+        utimesSync(keyFile(lab.node(2)), 0, 0);
+        await eventually(async () => (await record())["encryption"] !== before, "another public key in the registry");
+        await reached();
+      });
+      expect(readFileSync(keyFile(lab.node(2)), "utf8")).not.toBe(old);
+      expect(missing).toEqual([]);
+      expect(answered).toBeGreaterThan(10);
+      expectNothingClear();
+    });
+
+    test("with a key that is not the other's, and with none, nothing passes, and the status names the node", async () => {
+      const right = await record();
+      const put = (value: object): Promise<string> => etcdctl(lab, ["put", recordKey, JSON.stringify(value)]);
+      const { encryption, ...without } = right;
+      const foreign = `wireguard:${Buffer.alloc(32, 9).toString("base64").replace(/.=$/, "k=")}`;
+      for (const [value, told] of [
+        [{ ...right, encryption: foreign }, /node "n2" at 172\.30\.0\.2 agrees on no keys/],
+        [without, /node "n2": it does not encrypt/],
+      ] as const) {
+        await put(value);
+        await eventually(async () => told.test(await shortcomings(lab.node(1))), `${told} in the status`);
+        capture.clear();
+        expect(await says(near, far.address(4))).toBe(false);
+        expect(await says(far, near.address(4))).toBe(false);
+        expectNothingClear();
+      }
+      await put({ ...without, encryption });
+      await reached();
+    });
+  },
+);

@@ -51,6 +51,7 @@ describeWith("bash", ["bash"], () => {
         "status",
         "doctor",
         "why",
+        "bundle",
         "trace",
         "log-level",
         "ipam",

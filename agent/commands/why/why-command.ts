@@ -1,12 +1,17 @@
+import { hostname } from "node:os";
 import {
   type Asked,
+  type DocumentSource,
   gather,
   judge,
+  openSource,
   type PodName,
   type Verdict,
   verdictObject,
   verdictText,
+  type Way,
   type WhoCanBeAsked,
+  wayOptions,
 } from "../../../operator/mod.ts";
 import { ApiClient, operatorAccess } from "../../../shared/kubernetes/mod.ts";
 import { paths } from "../../../shared/os/paths.ts";
@@ -19,6 +24,8 @@ import { clusterOptions } from "../policy/ask-cluster.ts";
 import { thisNode } from "./this-node.ts";
 
 const action = "say why";
+/** For the agent behind the socket to say whose it is. */
+const hereMs = 3_000;
 
 const options = {
   node: { value: "NAME", help: "the pod's node (default: where the API server says it runs, else this one)" },
@@ -28,17 +35,16 @@ const options = {
   },
   log: { value: "FILE", of: "file", help: "the agent's log (default: the journal of this node)" },
   config: { value: "FILE", of: "file", help: `the agent's configuration (default ${paths.agentConfig})` },
-  ...clusterOptions,
+  ...{ namespace: clusterOptions.namespace, json: clusterOptions.json },
+  ...wayOptions,
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
-interface Given {
+interface Given extends Way {
   readonly node: string | undefined;
   readonly event: string | undefined;
   readonly log: string | undefined;
   readonly config: string | undefined;
   readonly namespace: string | undefined;
-  readonly kubeconfig: string | undefined;
-  readonly context: string | undefined;
   readonly json: boolean;
 }
 
@@ -58,11 +64,14 @@ no agent answers. Who cannot be asked is named. Without a pod: why the node give
   run: async ({ options: given, operands: [text] }, io) => {
     const failures: Asked[] = [];
     await using asked = new AsyncDisposableStack();
-    const client = text === undefined ? undefined : await clientOf(given, io, failures, asked);
+    const isLive = given.bundle === undefined;
+    const client = text === undefined || !isLive ? undefined : await clientOf(given, io, failures, asked);
     const pod = text === undefined ? undefined : podOf(text, given.namespace ?? client?.namespace ?? "default");
     const who: WhoCanBeAsked = {
       ...(client === undefined ? {} : { client: client.client }),
-      local: thisNode(given),
+      open: (node) => wayTo(node, given, io, asked),
+      isHere: (node) => node === hostname() || node === io.env["PIPETTE_NODE_NAME"],
+      ...(isLive ? { local: thisNode(given) } : {}),
       failures,
       ...(given.event === undefined
         ? {}
@@ -87,6 +96,25 @@ const statusOf = ({ t }: Verdict): number =>
 function podOf(text: string, namespace: string): PodName {
   const [first = "", second] = text.split("/", 2);
   return second === undefined ? { namespace, name: first } : { namespace: first, name: second };
+}
+
+/**
+ * The way that the options name, else the socket, where the agent behind it is the pod's node's, else the API server.
+ * @throws {CniError} 7 why none can be gone
+ */
+async function wayTo(
+  node: string | undefined,
+  given: Given,
+  io: TerminalIo,
+  resources: AsyncDisposableStack,
+): Promise<DocumentSource> {
+  const isNamed = [given.socket, given.kubeconfig, given.context, given.bundle].some((one) => one !== undefined);
+  const source = resources.use(
+    await openSource(given, isNamed && node !== undefined && given.socket === undefined, io.env),
+  );
+  if (isNamed || node === undefined) return source;
+  const here = await source.nodes(AbortSignal.timeout(hereMs)).catch((): readonly string[] => []);
+  return here.length === 0 || here.includes(node) ? source : resources.use(await openSource(given, true, io.env));
 }
 
 /** Without a kubeconfig there is still the agent: then it is only named. */

@@ -157,9 +157,10 @@ export const unforwardedRules = ({ bridge }: GuardedNetwork): readonly string[] 
  * trusted with every source address.
  */
 export const tunnelRules = ({ bridge, tunnel }: GuardedNetwork): readonly string[] =>
-  tunnel === undefined ? [] : [`iifname "${bridge}" ${packetsOf(tunnel)} drop`];
+  tunnel === undefined ? [] : [`iifname "${bridge}" ${tunnelMatch(tunnel)} drop`];
 
-const packetsOf = (tunnel: TunnelPackets): string =>
+/** The outer packets, as nftables matches them. */
+export const tunnelMatch = (tunnel: TunnelPackets): string =>
   tunnel.protocol === "gre" ? "meta l4proto gre" : `${tunnel.protocol} dport ${tunnel.port}`;
 
 /** Services that a switch balances, also for the node itself and for others. */

@@ -56,6 +56,7 @@ export class LabNode implements AsyncDisposable {
   readonly #nic: NicShape;
   readonly #vswitch: OpenVswitch | undefined;
   readonly #ownRun: OwnRun | undefined;
+  #ovs: object;
 
   private constructor(
     spec: NodeSpec,
@@ -73,8 +74,10 @@ export class LabNode implements AsyncDisposable {
     this.executables = spec.executables;
     this.gatewayDevice = vswitch === undefined ? podBridges.bridge : "pipette-gw0";
     this.#nic = spec.nic;
+    const config = agentConfig(spec, this, vswitch);
+    this.#ovs = Object(config["ovs"]);
     this.home = new AgentHome(
-      agentConfig(spec, this, vswitch),
+      config,
       spec.executables,
       ["setpriv", "--pdeathsig", "KILL", "nsenter", `--net=${namespace.path}`, ...(ownRun?.entering ?? [])],
       spec.parent,
@@ -109,6 +112,12 @@ export class LabNode implements AsyncDisposable {
   get agent(): AgentProcess {
     if (this.#agent === undefined) throw new Error(`The agent of ${this.name} has not been started`);
     return this.#agent;
+  }
+
+  /** Keys of the section `ovs` for the agents that start from now on. */
+  changeOvs(keys: object): void {
+    this.#ovs = { ...this.#ovs, ...keys };
+    this.home.change({ ovs: this.#ovs });
   }
 
   /** Starts the agent, for the first time or again, and waits until it is ready. */

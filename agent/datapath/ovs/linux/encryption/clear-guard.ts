@@ -9,7 +9,7 @@ import {
   readRuleCount,
   type Table,
 } from "../../../../protocols/netlink/mod.ts";
-import { minimal } from "../../../linux/packet-chains.ts";
+import { minimal, type TunnelPackets, tunnelMatch } from "../../../linux/packet-chains.ts";
 import { rulesProblem } from "../../../linux/rule-keeper.ts";
 import { unlessMissing } from "../../../linux/set-elements.ts";
 
@@ -20,6 +20,8 @@ export interface GuardedWays {
   readonly device: string;
   /** The networks of all pods of the cluster. */
   readonly networks: readonly Cidr[];
+  /** That of nodes that do not encrypt. */
+  readonly tunnel: TunnelPackets;
 }
 
 const words = { 4: "ip", 6: "ip6" } as const;
@@ -34,8 +36,9 @@ interface Chain {
   readonly rules: readonly string[];
 }
 
-function chainsOf({ gateway, device, networks }: GuardedWays): readonly Chain[] {
+function chainsOf({ gateway, device, networks, tunnel }: GuardedWays): readonly Chain[] {
   const safe = `{ "lo", "${gateway}", "${device}" }`;
+  const received = `counter name "${counters.received}" drop`;
   const families = ([4, 6] as const).filter((family) => networks.some(({ ip }) => ip.family === family));
   const each = (rule: (ip: string, blocks: string) => string): readonly string[] =>
     families.map((family) => {
@@ -52,10 +55,11 @@ function chainsOf({ gateway, device, networks }: GuardedWays): readonly Chain[] 
     {
       name: "arriving",
       hook: "type filter hook prerouting priority raw + 10",
-      rules: each(
-        (ip, all) =>
-          `iifname != ${safe} ${ip} saddr ${all} ${ip} daddr ${all} counter name "${counters.received}" drop`,
-      ),
+      rules: [
+        ...each((ip, all) => `iifname != ${safe} ${ip} saddr ${all} ${ip} daddr ${all} ${received}`),
+        // Nobody listens, and the refusal would say once more in clear what came.
+        `iifname != ${safe} ${tunnelMatch(tunnel)} ${received}`,
+      ],
     },
   ];
 }

@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../../../shared/errors.ts";
 import type { Kernel, NetlinkSocket } from "../../../../protocols/netlink/mod.ts";
 import type { OvsDataPathOptions } from "../../options.ts";
+import { packetsOf } from "../../pipeline/mod.ts";
 import { ClearGuard, guardTable, removeClearGuard } from "./clear-guard.ts";
 import { WireGuard } from "./wireguard.ts";
 import { removeDevice } from "./wireguard-link.ts";
@@ -10,6 +11,7 @@ type Options = Pick<
   | "encryption"
   | "wireguard"
   | "gateway"
+  | "tunnel"
   | "clusterSubnets"
   | "podSubnets"
   | "nodeAddresses"
@@ -45,14 +47,19 @@ export class Encryption implements AsyncDisposable {
   constructor(options: Options, tools: Tools, mtu: number, onLost: () => void) {
     this.#options = options;
     this.#tools = tools;
-    const { encryption, wireguard, gateway, clusterSubnets: networks = [] } = options;
+    const { encryption, wireguard, gateway, clusterSubnets: networks = [], tunnel } = options;
     if (encryption === "none") return;
     if (networks.length === 0)
       throw new CniError(
         CniCode.invalidConfig,
         'Cannot encrypt: nobody says what the networks of all pods are, wanted "ovs.clusterSubnets"',
       );
-    this.#guard = new ClearGuard(tools.filters, { gateway, device: wireguard.device, networks });
+    this.#guard = new ClearGuard(tools.filters, {
+      gateway,
+      device: wireguard.device,
+      networks,
+      tunnel: packetsOf(tunnel),
+    });
     this.wireguard = new WireGuard({ ...options, ...wireguard, ...tools, mtu, onLost });
   }
 

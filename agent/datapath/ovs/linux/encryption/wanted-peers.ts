@@ -28,10 +28,8 @@ export function wantedPeers(
   for (const { name, addresses, subnets, encryption } of nodes) {
     const ip = addresses.toSorted((a, b) => a.family - b.family).find(({ family }) => ownFamilies.has(family));
     const refuse = (is: string): void => void strangers.push(`nothing goes to the pods of node "${name}": ${is}`);
-    if (encryption?.type !== "wireguard") {
-      refuse(
-        `it ${encryption === undefined ? "does not encrypt" : "encrypts by IPsec"}, wanted "ovs.encryption: wireguard" there`,
-      );
+    if (encryption === undefined) {
+      refuse('it does not encrypt, wanted "ovs.encryption: wireguard" there');
       continue;
     }
     const other = owners.get(encryption.key);

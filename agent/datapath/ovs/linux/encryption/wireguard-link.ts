@@ -60,14 +60,19 @@ export async function openDevice(place: Place, onLost: () => void): Promise<Open
   if (link === undefined) throw missing(name, "it went at once");
   ignoreRouters(name);
   turnOnForwarding([{ subnets: place.podSubnets, device: name }]);
-  if (!link.up || link.mtu !== mtu || link.alias !== alias)
+  const isKernel = link.kind === "wireguard" && family !== undefined;
+  const device = isKernel
+    ? new KernelDevice(place.kernel.openGenericSocket(), family, name)
+    : await UserspaceDevice.connect(controlPath(name), onLost);
+  try {
+    // A daemon that still starts would set an MTU of its own afterwards, and pad packets for that.
+    await device.read();
     socket.run(setLink(name, link.index, { up: true, mtu, alias }));
-  if (link.kind === "wireguard" && family !== undefined) {
-    const device = new KernelDevice(place.kernel.openGenericSocket(), family, name);
-    return { link, device, isKernel: true, [Symbol.dispose]: () => device[Symbol.dispose]() };
+  } catch (caught) {
+    device[Symbol.dispose]();
+    throw caught;
   }
-  const device = await UserspaceDevice.connect(controlPath(name), onLost);
-  return { link, device, isKernel: false, [Symbol.dispose]: () => device[Symbol.dispose]() };
+  return { link, device, isKernel, [Symbol.dispose]: () => device[Symbol.dispose]() };
 }
 
 /** Takes the device away, if there is one of ours; its daemon ends with it. @throws {NetlinkError} */

@@ -16,6 +16,11 @@ import { type OpenedDevice, openDevice } from "./wireguard-link.ts";
 /** How often it looks whether a new key is due, and whether all nodes agree on keys. */
 const lookMs = 5_000;
 const hourMs = 3_600_000;
+/**
+ * How long after another node's key this one does not change its own: what waits for that node would be lost with its
+ * former key.
+ */
+const settleMs = 3_000;
 
 export interface WireGuardNeeds extends WireGuardOptions {
   readonly kernel: Kernel;
@@ -53,6 +58,8 @@ export class WireGuard implements AsyncDisposable {
   #last: Promise<unknown> = Promise.resolve();
   readonly #silence: LogOnChange;
   #isDisposed = false;
+  /** When a peer has come, or has got another key. */
+  #peersChangedMs = 0;
 
   constructor(needs: WireGuardNeeds) {
     this.#needs = needs;
@@ -97,6 +104,8 @@ export class WireGuard implements AsyncDisposable {
         ...(state.listenPort === port ? {} : { listenPort: port }),
         peers: changes,
       });
+      if (changes.some(({ keepaliveSeconds }) => keepaliveSeconds !== undefined))
+        this.#peersChangedMs = performance.now();
       this.#told = new Map(this.#wanted.map(({ key, ip }) => [key, formatIp(ip)]));
       return this.#strangers;
     });
@@ -161,7 +170,8 @@ export class WireGuard implements AsyncDisposable {
     }
     if (rotateHours === undefined) return undefined;
     const isDue = Date.now() - statSync(keyFile(dataDir)).mtimeMs > rotateHours * hourMs;
-    if (isDue) await this.#alone(() => this.#rotate(announce));
+    const areSettled = performance.now() - this.#peersChangedMs > settleMs;
+    if (isDue && areSettled) await this.#alone(() => this.#rotate(announce));
     return undefined;
   }
 

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { parseAgentConfig } from "./parse-agent-config.ts";
+
+const etcd = "nodes: { name: n1, registry: { type: etcd, endpoints: ['http://127.0.0.1:2379'] } }\n";
+const file = (ovs: string, nodes = etcd): string =>
+  `dataPath: ovs\nnetworks:\n  - { name: pods, bridge: br-int }\novs: ${ovs}\n${nodes}`;
+const problems = (ovs: string, nodes?: string): readonly string[] => {
+  const parsed = parseAgentConfig(file(ovs, nodes), "agent.yaml");
+  return parsed.t === "ok" ? [] : parsed.problems;
+};
+
+test("WireGuard is taken with all of its defaults", () => {
+  const parsed = parseAgentConfig(file("{ encryption: wireguard }"), "agent.yaml");
+  if (parsed.t !== "ok") throw new Error(parsed.problems.join());
+  expect(parsed.config.ovs).toMatchObject({
+    encryption: "wireguard",
+    wireguard: { port: 51_820, device: "pipette-wg0" },
+  });
+});
+
+test("nothing is encrypted by default", () => {
+  const parsed = parseAgentConfig(file("{}"), "agent.yaml");
+  expect(parsed.t === "ok" && parsed.config.ovs?.encryption).toBe("none");
+});
+
+const kubernetes = "nodes: { name: n1, registry: { type: kubernetes } }\n";
+
+test.each([
+  ["{ encryption: wireguard, mode: noEncap }", etcd, /"wireguard" with mode "noEncap", wanted mode "encap"/],
+  ["{ encryption: wireguard, mode: hybrid }", etcd, /"wireguard" with mode "hybrid"/],
+  ["{ encryption: wireguard, tenants: multitenant }", etcd, /with tenants "multitenant"/],
+  ["{ encryption: wireguard }", kubernetes, /without "clusterSubnets", wanted them/],
+  ["{ encryption: wireguard, wireguard: { device: pipette-gw0 } }", etcd, /"pipette-gw0" for the second time/],
+  ["{ encryption: plain }", etcd, /wanted one of "none"/],
+])("what could not be kept from leaving in clear is refused: %s", (ovs, nodes, wrong) => {
+  expect(problems(ovs, nodes).join("\n")).toMatch(wrong);
+});
+
+test("with the networks of all pods any registry will do", () => {
+  expect(problems("{ encryption: wireguard, clusterSubnets: [10.128.0.0/14] }", kubernetes)).toEqual([]);
+});

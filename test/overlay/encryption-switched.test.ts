@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compileExecutables } from "../conformance/plugin.ts";
+import { eventually } from "../support/agent-process.ts";
+import { describeWith } from "../support/requires.ts";
+import { Capture } from "./lab/capture.ts";
+import { Lab } from "./lab/lab.ts";
+import type { LabNode } from "./lab/lab-node.ts";
+import type { LabPod } from "./lab/lab-pod.ts";
+import { marker, says } from "./lab/marked-pings.ts";
+import { encryptingDevice } from "./lab/own-run.ts";
+import { answers } from "./lab/reach.ts";
+
+/** Pods run, and the nodes' configuration changes under them, one node after the other. */
+describeWith("encryption turned on and off", ["root", "openvswitch", "nft", "etcd", "wireguard-go", "tun"], () => {
+  let lab: Lab;
+  let near: LabPod;
+  let far: LabPod;
+  /** By the node that sends. */
+  let captures: readonly [Capture, Capture];
+
+  beforeAll(async () => {
+    compileExecutables();
+    lab = await Lab.start({ nodes: ["a", "a"], ovs: { encryption: "none" } });
+    [near, far] = (await Promise.all(lab.nodes.map((node) => node.addPod("web")))) as [LabPod, LabPod];
+    captures = [await Capture.start(lab.underlay, [1]), await Capture.start(lab.underlay, [2])];
+  });
+  afterAll(async () => {
+    for (const capture of captures ?? []) capture[Symbol.dispose]();
+    await lab?.[Symbol.asyncDispose]();
+  });
+
+  const turn = async (node: LabNode, encryption: "none" | "wireguard"): Promise<void> => {
+    await node.agent.end();
+    node.changeOvs({ encryption });
+    await node.startAgent();
+  };
+  const clear = (): void => {
+    for (const capture of captures) capture.clear();
+  };
+  const reached = (): Promise<unknown> =>
+    eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "an answer of the other");
+  const kindsOf = (capture: Capture): string[] => [...capture.kinds().keys()].filter((kind) => kind !== "other").sort();
+
+  test("without encryption all can be read: the search finds it", async () => {
+    await reached();
+    clear();
+    for (const address of far.addresses) expect(await says(near, address)).toBe(true);
+    for (const capture of captures) expect(capture.having(marker)).toBeGreaterThanOrEqual(6);
+    expect(kindsOf(captures[0])).toEqual(["geneve"]);
+  });
+
+  test("a node that encrypts sends nothing to one that does not, nor believes it", async () => {
+    await turn(lab.node(1), "wireguard");
+    clear();
+    for (const address of far.addresses) expect(await says(near, address)).toBe(false);
+    expect(captures[0].having(marker)).toBe(0);
+    expect(kindsOf(captures[0])).toEqual([]);
+    const { shortcomings } = await lab.node(1).home.status();
+    expect(shortcomings.join("\n")).toContain('nothing goes to the pods of node "n2": it does not encrypt');
+    // The other one still sends in clear, which is heard by nobody.
+    for (const address of near.addresses) expect(await says(far, address)).toBe(false);
+    expect(captures[0].having(marker)).toBe(0);
+    const again = await lab.node(1).home.status();
+    expect(again.shortcomings.join("\n")).toMatch(/\d+ packets of other nodes' pods came in clear/);
+  });
+
+  test("once both encrypt, the same pods reach each other", async () => {
+    await turn(lab.node(2), "wireguard");
+    clear();
+    await reached();
+    for (const address of far.addresses) expect(await says(near, address)).toBe(true);
+    for (const capture of captures) {
+      expect(capture.having(marker)).toBe(0);
+      expect(kindsOf(capture)).toEqual(["wireguard"]);
+    }
+  });
+
+  test("a node whose subnet nobody has heard of is sent nothing", async () => {
+    clear();
+    for (const address of ["10.10.77.7", "fd10:0:0:77::7"]) expect(await says(near, address)).toBe(false);
+    expect(captures[0].having(marker)).toBe(0);
+    expect(kindsOf(captures[0])).toEqual([]);
+  });
+
+  test("on the way back the last node that encrypts says nothing in clear", async () => {
+    await turn(lab.node(1), "none");
+    clear();
+    expect(await says(far, near.address(4))).toBe(false);
+    expect(captures[1].having(marker)).toBe(0);
+    await turn(lab.node(2), "none");
+    await reached();
+    clear();
+    expect(await says(near, far.address(4))).toBe(true);
+    expect(captures[1].having(marker)).toBeGreaterThanOrEqual(3);
+    for (const { namespace } of lab.nodes) {
+      expect(await namespace.run("nft list tables")).not.toContain("pipette-clear");
+      expect(await namespace.run("ip -br link")).not.toContain(encryptingDevice);
+    }
+  });
+});
