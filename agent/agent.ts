@@ -23,6 +23,7 @@ import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
 import { Joining } from "./joining.ts";
 import { measureAgent } from "./measure-agent.ts";
 import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
+import { tellOfNode } from "./node-events.ts";
 import type { NodePolicies } from "./policies/mod.ts";
 import {
   Janitor,
@@ -284,6 +285,7 @@ export class Agent {
     this.#resources.use(made);
     this.#dataPath = timed(made, operations, this.#context.meter);
     const events = await this.#openEvents(config);
+    tellOfNode(made, config, events);
     const dataPath = await this.#policed(this.#dataPath, config, events);
     this.#services = await this.#openServices(made, config, events);
     this.#context.complete(config, dataPath);
@@ -330,9 +332,10 @@ export class Agent {
     return policed(dataPath, this.#policies, meter);
   }
 
-  /** What tells Kubernetes of pods, policies and services; nothing where there is none. @throws {CniError} 7 */
-  async #openEvents({ policies, services, nodes }: AgentConfig): Promise<Events> {
-    const isOfPod = policies !== undefined && process.env["KUBERNETES_SERVICE_HOST"] !== undefined;
+  /** What tells Kubernetes of nodes, pods, policies and services; nothing where there is none. @throws {CniError} 7 */
+  async #openEvents({ policies, services, nodes, ovs }: AgentConfig): Promise<Events> {
+    const hasNews = policies !== undefined || (ovs !== undefined && ovs.encryption !== "none");
+    const isOfPod = hasNews && process.env["KUBERNETES_SERVICE_HOST"] !== undefined;
     const account = services?.from === "cluster" ? services : isOfPod ? {} : undefined;
     if (account === undefined) return undefined;
     const { ApiClient, KubernetesEvents, serviceAccountAccess } = await import("../shared/kubernetes/mod.ts");

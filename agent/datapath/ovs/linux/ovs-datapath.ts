@@ -184,6 +184,10 @@ class OvsDataPath implements DataPath {
     }
   }
 
+  tellTroubles(tell: (trouble: string) => void): void {
+    this.#encryption.onTrouble = tell;
+  }
+
   measure(samples: AgentSamples): void {
     this.#node.measure(samples);
   }
