@@ -46,6 +46,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./controller/controller-command.ts")).controllerCommand,
     },
     {
+      name: "get",
+      summary: "what nodes have: pods, leases, addresses, services, policies, flows, findings, calls",
+      load: async () => (await import("./operator/mod.ts")).getCommand,
+    },
+    {
       name: "status",
       summary: "what the agent says: networks, problems, calls",
       load: async () => (await import("./agent/commands/status/status-command.ts")).statusCommand,
@@ -56,9 +61,24 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/doctor/doctor-command.ts")).doctorCommand,
     },
     {
+      name: "why",
+      summary: "why a pod has no network: the cause, what it rests on, what to do",
+      load: async () => (await import("./agent/commands/why/why-command.ts")).whyCommand,
+    },
+    {
+      name: "bundle",
+      summary: "collect what somebody else needs to find a fault, without secrets",
+      load: async () => (await import("./agent/commands/bundle/bundle-command.ts")).bundleCommand,
+    },
+    {
       name: "trace",
       summary: "a packet's way from pod to pod through Open vSwitch, in words",
       load: async () => (await import("./agent/commands/trace/trace-command.ts")).traceCommand,
+    },
+    {
+      name: "log-level",
+      summary: "what agents log: look, and change it while they run",
+      load: async () => (await import("./operator/mod.ts")).logLevelCommand,
     },
     {
       name: "ipam",
@@ -84,6 +104,14 @@ const pipette: CommandGroup = defineGroup({
       name: "services",
       summary: "the services that this node balances, and who answers for them",
       load: async () => (await import("./agent/commands/services/services-commands.ts")).servicesCommands,
+    },
+    {
+      name: "ui",
+      summary: "the network in a browser, served to this machine alone",
+      load: async () =>
+        (await import("./operator/page/mod.ts")).uiCommand(
+          (await import("./agent/commands/own-program.ts")).ownProgram,
+        ),
     },
     {
       name: "install",

@@ -3,7 +3,6 @@ import { openVerified, StoreWatch } from "../ipam/mod.ts";
 import { pause } from "../shared/async/abortable.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
-import type { KubernetesEvents } from "../shared/kubernetes/mod.ts";
 import { limits } from "../shared/limits.ts";
 import type { Logger } from "../shared/log.ts";
 import { uptimeMs } from "../shared/os/uptime.ts";
@@ -15,6 +14,7 @@ import type { System } from "../shared/server/system.ts";
 import { version } from "../shared/version.ts";
 import type { Joined } from "./cluster/join.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
+import { openEvents, openPolicies, openServices } from "./cluster-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import { sweepLeftBehind } from "./conflist/left-behind.ts";
@@ -37,11 +37,19 @@ import { balancingRpcs, type PodAddress } from "./server/balancing-service.ts";
 import { cniRpcs } from "./server/cni-service.ts";
 import { agentForwarding } from "./server/forwarding.ts";
 import { agentIpamRpcs } from "./server/ipam-service.ts";
-import { nodeRpcs, outages } from "./server/node-service.ts";
+import { type NodeInfo, nodeRpcs, outages } from "./server/node-service.ts";
 import { policyRpcs } from "./server/policy-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
 import { repairRpcs } from "./server/repair-service.ts";
 import type { NodeServices } from "./services/mod.ts";
+import {
+  type DocumentQuestion,
+  documentRpcs,
+  type Examined,
+  type LogLevels,
+  type MadeDocument,
+  Views,
+} from "./views/mod.ts";
 
 /** How long before its deadline a call that waits for the start is answered, so that the reason arrives in time. */
 const startAnswerMs = 1_000;
@@ -71,11 +79,13 @@ export interface AgentDependencies {
   readonly livenessProbes: readonly LivenessProbe[];
   /** A sentence that says why a changed configuration file is not in force. */
   readonly refusedConfig?: () => string | undefined;
+  /** Absent: what is logged stays as the configuration says. */
+  readonly logLevels?: LogLevels;
+  /** Looks for what disagrees on the node. */
+  examine?(config: AgentConfig): Promise<Examined>;
   /** Resolves with a sentence when the data path needs a restart of the process. */
   readonly dataPathLost?: Promise<string> | undefined;
 }
-
-type Events = KubernetesEvents | undefined;
 
 /** `starting`: listens, answers 11. `ready`: serves. `stopping`: finishes what is in flight. */
 type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };
@@ -95,6 +105,8 @@ export class Agent {
   readonly #failed = Promise.withResolvers<string>();
   readonly #joining: Joining;
   readonly #runtimeFile: RuntimeFile;
+  readonly #startedAtMs = Date.now();
+  readonly #views: Views;
   #policies: NodePolicies | undefined;
   #services: NodeServices | undefined;
   #dataPath: DataPath | undefined;
@@ -129,6 +141,7 @@ export class Agent {
       ...lost,
       livenessProbes,
     });
+    this.#views = this.#openViews();
   }
 
   /**
@@ -178,6 +191,11 @@ export class Agent {
     return outages(this.#context, asked, "");
   }
 
+  /** @returns `undefined` where it has not changed @throws {RpcError | CniError} as `Views.get` */
+  document(question: DocumentQuestion, gone: AbortSignal): Promise<MadeDocument | undefined> {
+    return this.#views.get(question, gone);
+  }
+
   /** Tells a scrape what is there now. */
   async measure(samples: AgentSamples): Promise<void> {
     const { peers } = this.#joining;
@@ -217,11 +235,31 @@ export class Agent {
       requireAddresses: (network: string) => this.#joining.requireAddresses(network),
       lackedAddress: () => this.#janitor.makeRoom(),
     };
-    const info = {
+    const info = this.#nodeInfo();
+    const services = [
+      cniRpcs(this.#context, gate),
+      nodeRpcs(this.#context, this.#janitor, gate, info),
+      policyRpcs(() => this.#policies),
+      balancingRpcs(
+        () => this.#services,
+        () => this.#podAddresses(),
+      ),
+      repairRpcs(this.#context, gate, () => this.#runtimeFile.write(this.#context.config)),
+      registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
+      documentRpcs(this.#views, this.#dependencies.logLevels ?? { level: () => config.logLevel }),
+      agentIpamRpcs(this.#context, this.#janitor, gate),
+    ];
+    const forwarding = agentForwarding(this.#context, services.flat(), () => this.#state.t === "ready");
+    await this.#server.listen(services, config.janitorIntervalMs, logger, forwarding);
+  }
+
+  #nodeInfo(): NodeInfo {
+    return {
       version,
       dataPath: this.#dependencies.dataPathName,
-      startedAtMs: Date.now(),
-      callsInFlight: () => this.#server.callsInFlight,
+      startedAtMs: this.#startedAtMs,
+      // Nothing depends on those that ask for documents, and may wait until these change.
+      callsInFlight: () => this.#server.callsInFlight - this.#views.calls,
       notReady: () => this.#notReady(),
       refused: () => this.#joining.refused,
       cluster: () => this.#joining.cluster,
@@ -236,20 +274,20 @@ export class Agent {
       },
       state: () => (this.#state.t === "starting" && this.#joining.waiting !== undefined ? "joining" : this.#state.t),
     };
-    const services = [
-      cniRpcs(this.#context, gate),
-      nodeRpcs(this.#context, this.#janitor, gate, info),
-      policyRpcs(() => this.#policies),
-      balancingRpcs(
-        () => this.#services,
-        () => this.#podAddresses(),
-      ),
-      repairRpcs(this.#context, gate, () => this.#runtimeFile.write(this.#context.config)),
-      registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
-      agentIpamRpcs(this.#context, this.#janitor, gate),
-    ];
-    const forwarding = agentForwarding(this.#context, services.flat(), () => this.#state.t === "ready");
-    await this.#server.listen(services, config.janitorIntervalMs, logger, forwarding);
+  }
+
+  #openViews(): Views {
+    const { registry, logLevels, examine } = this.#dependencies;
+    const { config } = this.#context;
+    const sources = {
+      ...{ context: this.#context, janitor: this.#janitor, info: this.#nodeInfo(), registry },
+      node: nameOf(config.nodes ?? {}),
+      policies: () => this.#policies,
+      services: () => this.#services,
+      logLevel: () => logLevels?.level() ?? config.logLevel,
+      ...(examine === undefined ? {} : { examine: () => examine(this.#context.config) }),
+    };
+    return new Views(sources, this.#stopping.signal);
   }
 
   /** Answers when the agent is ready, or when it waits to join. @throws as `start` */
@@ -284,10 +322,14 @@ export class Agent {
     });
     this.#resources.use(made);
     this.#dataPath = timed(made, operations, this.#context.meter);
-    const events = await this.#openEvents(config);
+    const events = await openEvents(config, this.#context);
+    if (events !== undefined) this.#resources.use(events);
     tellOfNode(made, config, events);
-    const dataPath = await this.#policed(this.#dataPath, config, events);
-    this.#services = await this.#openServices(made, config, events);
+    const enforced = await openPolicies(this.#dataPath, config, events, this.#context);
+    if (enforced !== undefined) this.#policies = this.#resources.use(enforced.policies);
+    const dataPath = enforced?.dataPath ?? this.#dataPath;
+    this.#services = await openServices(made, config, events, this.#context);
+    if (this.#services !== undefined) this.#resources.use(this.#services);
     this.#context.complete(config, dataPath);
     // Nothing opens before what is known of policies is in force.
     await this.#policies?.prepare(allocator.list().map(({ owner, pod }) => ({ owner, pod: pod ?? "none" })));
@@ -305,64 +347,6 @@ export class Agent {
     if (watch !== undefined) this.#resources.use(watch);
     await this.#runtimeFile.write(config);
     logger.info("ready", { socket: config.socket, networks: config.networks.map((network) => network.name) });
-  }
-
-  /** Where there are to be policies: the same data path, with its pods closed until theirs are in force. @throws {CniError} 7 */
-  async #policed(dataPath: DataPath, config: AgentConfig, events: Events): Promise<DataPath> {
-    if (config.policies === undefined) return dataPath;
-    const { policies: enforcement } = dataPath;
-    if (enforcement === undefined)
-      throw new CniError(
-        CniCode.invalidConfig,
-        `Cannot enforce network policies: the data path "${config.dataPath}" does not, wanted no section "policies"`,
-      );
-    // Loaded where it is needed: it holds the client of an API server.
-    const { controllerAccess, NodePolicies, policed } = await import("./policies/mod.ts");
-    const { logger, meter } = this.#context;
-    this.#policies = new NodePolicies({
-      ...{ node: config.nodes?.name ?? nameOf({}), logger, meter },
-      enforcement: timed(enforcement, { enforce: "policies" }, meter),
-      ...(events === undefined ? {} : { events }),
-      dataDir: config.dataDir,
-      waitMs: config.policies.waitMs,
-      log: config.policies.log,
-      connect: controllerAccess(config.policies, process.env),
-    });
-    this.#resources.use(this.#policies);
-    return policed(dataPath, this.#policies, meter);
-  }
-
-  /** What tells Kubernetes of nodes, pods, policies and services; nothing where there is none. @throws {CniError} 7 */
-  async #openEvents({ policies, services, nodes, ovs }: AgentConfig): Promise<Events> {
-    const hasNews = policies !== undefined || (ovs !== undefined && ovs.encryption !== "none");
-    const isOfPod = hasNews && process.env["KUBERNETES_SERVICE_HOST"] !== undefined;
-    const account = services?.from === "cluster" ? services : isOfPod ? {} : undefined;
-    if (account === undefined) return undefined;
-    const { ApiClient, KubernetesEvents, serviceAccountAccess } = await import("../shared/kubernetes/mod.ts");
-    const [env, { logger }] = [process.env, this.#context];
-    const access = serviceAccountAccess(account, env, "services.server");
-    const connect = () => new ApiClient(access, { env });
-    return this.#resources.use(new KubernetesEvents({ node: nodes?.name ?? nameOf({}), connect, logger }));
-  }
-
-  /** The services that are to be balanced, if any. @throws {CniError} 7 */
-  async #openServices(
-    { services: proxy }: DataPath,
-    config: AgentConfig,
-    events: Events,
-  ): Promise<NodeServices | undefined> {
-    const { services } = config;
-    if (services === undefined) return undefined;
-    if (proxy === undefined)
-      throw new CniError(
-        CniCode.invalidConfig,
-        `Cannot balance services: the data path "${config.dataPath}" does not, wanted no section "services"`,
-      );
-    // Loaded where it is needed: it holds the client of an API server.
-    const { openServices } = await import("./services/mod.ts");
-    const { logger, meter } = this.#context;
-    const measured = timed(proxy, { apply: "services" }, meter);
-    return this.#resources.use(openServices({ ...config, services }, measured, logger, { events, meter }));
   }
 
   #podAddresses(): readonly PodAddress[] {

@@ -5,6 +5,7 @@ import { agentSchema } from "../agent/config/agent-config.ts";
 import { agentMetrics } from "../agent/metrics/agent-metrics.ts";
 import { serviceFileSchema } from "../agent/services/mod.ts";
 import { controllerMetrics } from "../controller/controller-metrics.ts";
+import { bundleIndexSchema, clusterDocuments, nodeDocuments } from "../shared/documents/mod.ts";
 import type { Definitions } from "../shared/metrics/mod.ts";
 import type { Key, Keys, ObjectSchema, Schema } from "../shared/schema/schema.ts";
 
@@ -27,6 +28,13 @@ const kinds: readonly DocumentKind[] = [
   { name: "services", title: "a file of services (services.file)", schema: serviceFileSchema },
 ];
 
+/** What Pipette says, for those who read it: later releases may say more. */
+const spoken: Readonly<Record<string, { readonly schema: ObjectSchema; readonly title: string }>> = {
+  ...nodeDocuments,
+  ...clusterDocuments,
+  bundle: { schema: bundleIndexSchema, title: "the index of a support bundle" },
+};
+
 const measured: Readonly<Record<string, Definitions>> = { agent: agentMetrics, controller: controllerMetrics };
 
 export interface Generated {
@@ -37,15 +45,26 @@ export interface Generated {
 /** Every file that is made of schemas, as it should be. */
 export function generated(): readonly Generated[] {
   const page = fileURLToPath(new URL("docs/configuration.md", root));
-  const schemas = kinds.map(({ name, title, schema }) => ({
-    path: fileURLToPath(new URL(`conf/${name}.schema.json`, root)),
-    text: `${JSON.stringify({ $schema: "https://json-schema.org/draft/2020-12/schema", title, ...jsonSchemaOf(schema) }, null, 2)}\n`,
-  }));
+  const schemas = [
+    ...kinds.map(({ name, title, schema }) => schemaFile(`conf/${name}.schema.json`, title, jsonSchemaOf(schema))),
+    ...Object.entries(spoken).map(([name, { title, schema }]) =>
+      schemaFile(`conf/documents/${name}.schema.json`, title, open(jsonSchemaOf(schema))),
+    ),
+  ];
   const text = kinds.reduce((all, kind) => withKeys(all, kind), readFileSync(page, "utf8"));
   const numbers = fileURLToPath(new URL("docs/metrics.md", root));
   const all = Object.entries(measured).reduce(withMetrics, readFileSync(numbers, "utf8"));
   return [...schemas, { path: page, text }, { path: numbers, text: all }];
 }
+
+const schemaFile = (path: string, title: string, schema: object): Generated => ({
+  path: fileURLToPath(new URL(path, root)),
+  text: `${JSON.stringify({ $schema: "https://json-schema.org/draft/2020-12/schema", title, ...schema }, null, 2)}\n`,
+});
+
+/** The same with room for keys that it does not know. */
+const open = (schema: object): object =>
+  JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === "additionalProperties" ? undefined : value)));
 
 const withKeys = (page: string, { name, schema }: DocumentKind): string =>
   withTable(page, `keys of ${name}`, ["key", "values", "default", "what"], rowsOf(schema.keys, ""));

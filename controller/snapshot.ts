@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { nextTurn } from "../shared/async/next-turn.ts";
 import { writeAtomicallySlowly } from "../shared/os/atomic-file.ts";
 import type { Namespace, NetworkPolicy, Pod } from "../shared/policy/mod.ts";
 import { parseJson } from "../shared/schema/json.ts";
@@ -36,7 +37,7 @@ export async function writeSnapshot(path: string, { namespaces, pods, policies }
       lines.push(JSON.stringify([kind, object], bigintAsText));
       if (lines.length < slice) continue;
       flush();
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
     }
   flush();
   const head = JSON.stringify({ format, sha256: sum.digest("hex") });

@@ -28,5 +28,8 @@ export const loadIpamCommands = async () => (await import("./cli/commands.ts")).
 /** The database's check, its repair, and its snapshot for readers; loaded on demand, as the commands are. */
 export const loadCheck = () => import("./check/mod.ts");
 
+/** Leases and pools as documents have them; only the agent's answers to operators need them. */
+export const loadViews = () => import("./cli/views.ts");
+
 /** The unknown keys of an `ipam` section; only checks need them. */
 export const loadUnknownKeys = () => import("./config/unknown-keys.ts");

@@ -16,10 +16,14 @@ export interface Logger {
   with(fields: LogFields): Logger;
 }
 
-export function createLogger(level: LogLevel, write: (line: string) => void, base: LogFields = {}): Logger {
-  const least = logLevels.indexOf(level);
+/** @param level what is written; a function where that changes */
+export function createLogger(
+  level: LogLevel | (() => LogLevel),
+  write: (line: string) => void,
+  base: LogFields = {},
+): Logger {
   const emit = (at: LogLevel, message: string, fields: LogFields = {}): void => {
-    if (logLevels.indexOf(at) < least) return;
+    if (logLevels.indexOf(at) < logLevels.indexOf(typeof level === "function" ? level() : level)) return;
     write(printable(JSON.stringify({ time: new Date().toISOString(), level: at, message, ...base, ...fields })));
   };
   return {

@@ -7,7 +7,7 @@ import { uptimeMs } from "../../shared/os/uptime.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
-import { phasesOf } from "../metrics/meter.ts";
+import { CallPhases } from "../metrics/call-phases.ts";
 import type { AgentContext } from "../reconcile/mod.ts";
 import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses, stillClaimed } from "./addresses.ts";
 import { type CmdRequest, requestedMac } from "./cmd-request.ts";
@@ -19,7 +19,12 @@ import { portMappingsOf } from "./port-mappings.ts";
  *
  * A workload container allocates nothing: it joins the network of its sandbox.
  */
-export async function runAdd(context: AgentContext, request: CmdRequest, call: CallContext): Promise<string> {
+export async function runAdd(
+  context: AgentContext,
+  request: CmdRequest,
+  call: CallContext,
+  phases: Pick<CallPhases, "enter"> = new CallPhases(),
+): Promise<string> {
   const { owner, container } = request;
   const joins = container.kind.t === "workload";
   const network = requireNetwork(context.config, owner.network);
@@ -28,15 +33,14 @@ export async function runAdd(context: AgentContext, request: CmdRequest, call: C
   // Only HNS maps ports itself; elsewhere another plugin, later in the chain, does.
   const portMappings = context.config.dataPath === "hns" ? portMappingsOf(request.conf) : undefined;
   const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
-  const ended = phasesOf(context.meter, "ADD");
   return context.mutex.run(ownerKey(owner), what, async () => {
-    ended("queue");
+    phases.enter("ipam");
     if (hasCallerGone(call)) throw callerGone(owner);
     // A rollback must not remove the interface of the sandbox that a workload container joins.
     const stood = joins || context.lastAddAt.has(ownerKey(owner));
     if (!joins) await detachEarlier(context, request);
     const claim = await (joins ? sandboxAddresses : claimAddresses)(context, network, request);
-    ended("ipam");
+    phases.enter("interface");
     let result: CniResult;
     try {
       result = await context.dataPath.attach({
@@ -48,6 +52,7 @@ export async function runAdd(context: AgentContext, request: CmdRequest, call: C
         ...(portMappings === undefined ? {} : { portMappings }),
         ...(mtu === undefined ? {} : { mtu }),
         ...(mac === undefined ? {} : { mac }),
+        phases,
       });
     } catch (caught) {
       await rollback(context, request, claim, call, stood);

@@ -49,7 +49,7 @@ const add = (conf: Conf = {}, args = "", containerId = "a", changes: Partial<Cal
 describe("the data path is asked for", () => {
   test("what the request says, and nothing that it does not say", async () => {
     await add();
-    expect(Object.keys(asked[0] ?? {}).toSorted()).toEqual(["container", "ipam", "ownLease", "owner"]);
+    expect(Object.keys(asked[0] ?? {}).toSorted()).toEqual(["container", "ipam", "ownLease", "owner", "phases"]);
     await runDel(parts, request("DEL", {}), call());
     const pod = "IgnoreUnknown=1;K8S_POD_NAMESPACE=n;K8S_POD_NAME=web;K8S_POD_UID=u";
     await add({ mtu: 1400, runtimeConfig: { mac: "02:00:00:00:00:0A" } }, pod);

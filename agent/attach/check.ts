@@ -6,6 +6,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import { formatCidr, formatIp, sameIp } from "../../shared/net/ip.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
+import { CallPhases } from "../metrics/call-phases.ts";
 import type { AgentContext } from "../reconcile/mod.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
@@ -13,7 +14,12 @@ import type { CmdRequest } from "./cmd-request.ts";
  * CHECK: the kernel against `prevResult` (specification 1.1.0, "CHECK").
  * @throws {CniError} code 7 without `prevResult`, 103 naming the first difference
  */
-export async function runCheck(context: AgentContext, request: CmdRequest, call: CallContext): Promise<undefined> {
+export async function runCheck(
+  context: AgentContext,
+  request: CmdRequest,
+  call: CallContext,
+  phases: Pick<CallPhases, "enter"> = new CallPhases(),
+): Promise<undefined> {
   const { owner, conf, version } = request;
   requireNetwork(context.config, owner.network);
   if (!atLeast(version, "0.4.0")) {
@@ -27,6 +33,7 @@ export async function runCheck(context: AgentContext, request: CmdRequest, call:
   const prevResult = parseResult(fields, version);
   const what = { what: `CHECK of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
   await context.mutex.run(ownerKey(owner), what, async () => {
+    phases.enter("interface");
     const leases = context.allocator.find(owner);
     if (leases.length === 0 && ipamKind(conf) === "own") {
       const wanted = prevResult.ips.map((ip) => `"${formatCidr(ip.address)}"`).join(", ");

@@ -3,7 +3,7 @@ import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { CallContext } from "../../shared/server/handlers.ts";
-import { phasesOf } from "../metrics/meter.ts";
+import { CallPhases } from "../metrics/call-phases.ts";
 import { type AgentContext, detachAndEnd } from "../reconcile/mod.ts";
 import type { CmdRequest } from "./cmd-request.ts";
 
@@ -14,17 +14,20 @@ import type { CmdRequest } from "./cmd-request.ts";
  * @throws {CniError} code 104 for a DEL that an ADD of the same sandbox has overtaken, 102 where the kernel refuses and
  * there is no lease of ours that would record it
  */
-export async function runDel(context: AgentContext, request: CmdRequest, call: CallContext): Promise<undefined> {
+export async function runDel(
+  context: AgentContext,
+  request: CmdRequest,
+  call: CallContext,
+  phases: Pick<CallPhases, "enter"> = new CallPhases(),
+): Promise<undefined> {
   const { owner, container } = request;
   if (container.kind.t === "workload") return;
   const what = { what: `DEL of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
-  const ended = phasesOf(context.meter, "DEL");
   await context.mutex.run(ownerKey(owner), what, async () => {
-    ended("queue");
+    phases.enter("interface");
     requireNotOvertaken(context, owner, call);
     try {
       await detachAndEnd(context, owner);
-      ended("datapath");
     } catch (caught) {
       context.allocator.release(owner, "releasing");
       if (context.allocator.releasing(owner).length === 0) throw caught;

@@ -3,6 +3,7 @@ import type { CniResult, Owner, Pod } from "../../shared/cni/types.ts";
 import type { Cidr, Ip } from "../../shared/net/ip.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
+import type { CallPhases } from "../metrics/call-phases.ts";
 import type { AgentSamples } from "../metrics/meter.ts";
 import type { PolicyEnforcement } from "./policies.ts";
 import type { ServiceProxy } from "./services.ts";
@@ -37,6 +38,8 @@ export interface AttachRequest {
   readonly mac?: string;
   /** Only for a data path that maps ports itself. */
   readonly portMappings?: readonly PortMapping[];
+  /** Told of the parts of the work as they begin; the first is "interface". */
+  readonly phases?: Pick<CallPhases, "enter">;
 }
 
 /** An existing interface of ours, as read from the kernel (or HNS) alone. */
@@ -45,6 +48,9 @@ export interface Attached {
   /** Name of the host's end. */
   readonly hostIfname: string;
   readonly ownLease: boolean;
+  /** The pod's hardware address, and the number of its port, as far as they are known without a query. */
+  readonly mac?: string;
+  readonly port?: number;
 }
 
 /** An interface that was lost without a DEL. */

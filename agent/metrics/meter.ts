@@ -6,19 +6,6 @@ export type AgentMeter = Meter<typeof agentMetrics>;
 /** What is there at a scrape. */
 export type AgentSamples = Samples<typeof agentMetrics>;
 
-type Phase = "queue" | "ipam" | "datapath";
-
-/** Times parts of one call, each from the end of the one before. Without a meter it does nothing. */
-export function phasesOf(meter: AgentMeter | undefined, verb: string): (ended: Phase) => void {
-  if (meter === undefined) return () => undefined;
-  let beganMs = performance.now();
-  return (phase) => {
-    const nowMs = performance.now();
-    meter.observe("pipette_cni_phase_duration_seconds", { verb, phase }, (nowMs - beganMs) / 1000);
-    beganMs = nowMs;
-  };
-}
-
 /** By object, which of its methods are operations, and what each is called. */
 type Operations<T> = Partial<Readonly<Record<keyof T, string>>>;
 
@@ -32,8 +19,6 @@ export function timed<T extends object>(of: T, operations: Operations<T>, meter:
     const seconds = (performance.now() - beganMs) / 1000;
     meter.add("pipette_datapath_operations_total", { op, result });
     meter.observe("pipette_datapath_operation_duration_seconds", { op }, seconds);
-    if (op === "attach")
-      meter.observe("pipette_cni_phase_duration_seconds", { verb: "ADD", phase: "datapath" }, seconds);
   };
   return new Proxy(of, {
     get(target, key) {

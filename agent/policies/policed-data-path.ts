@@ -1,26 +1,23 @@
 import type { DataPath } from "../datapath/datapath.ts";
-import type { AgentMeter } from "../metrics/meter.ts";
 import type { NodePolicies } from "./node-policies.ts";
 
 /**
  * The same data path, whose interfaces meet their policies from the first packet: they are closed before they are made,
  * and `attach` answers when the pod's policies are in force, or when that has taken too long.
  */
-export function policed(dataPath: DataPath, policies: NodePolicies, meter?: AgentMeter): DataPath {
+export function policed(dataPath: DataPath, policies: NodePolicies): DataPath {
   const { missing, remake, watch } = dataPath;
   return {
     start: () => dataPath.start(),
     attach: async (request) => {
       // A workload container joins the interface of its sandbox.
       if (request.container.kind.t === "workload") return await dataPath.attach(request);
-      const beganMs = performance.now();
+      request.phases?.enter("policies");
       await policies.admit(request.owner, request.pod ?? "none");
-      const closedMs = performance.now();
+      request.phases?.enter("interface");
       const result = await dataPath.attach(request);
-      const wiredMs = performance.now();
+      request.phases?.enter("policies");
       await policies.settle(request.owner);
-      const seconds = (closedMs - beganMs + performance.now() - wiredMs) / 1000;
-      meter?.observe("pipette_cni_phase_duration_seconds", { verb: "ADD", phase: "policy" }, seconds);
       return result;
     },
     detach: async (owner) => {

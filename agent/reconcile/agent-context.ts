@@ -5,6 +5,7 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
 import type { DataPath } from "../datapath/datapath.ts";
+import { CallRing } from "../metrics/call-record.ts";
 import type { AgentMeter } from "../metrics/meter.ts";
 import type { LivenessProbe } from "./liveness-probes.ts";
 
@@ -27,6 +28,8 @@ export interface AgentContext {
   /** Asked, beside the interfaces, before a lease counts as abandoned. */
   readonly livenessProbes: readonly LivenessProbe[];
   readonly logger: Logger;
+  /** The last calls. */
+  readonly calls: CallRing;
   /** Absent: nobody asks for numbers. */
   readonly meter?: AgentMeter | undefined;
 }
@@ -41,6 +44,7 @@ export class StartingContext implements AgentContext {
   readonly allocator: Allocator;
   readonly mutex = new KeyedMutex(maxQueuedCalls);
   readonly lastAddAt = new Map<string, number>();
+  readonly calls = new CallRing();
   readonly pendingCleanup = new Map<string, Owner>();
   readonly livenessProbes: readonly LivenessProbe[];
   readonly logger: Logger;

@@ -31,7 +31,7 @@ export function balancingRpcs(balanced: () => Balanced | undefined, pods: () => 
   return [
     streamingRpc(balancingService.list, async function* (): AsyncGenerator<BalancedService, void> {
       const services = required();
-      for (const port of services.wanted.values()) yield toMessage(port, services.refusalOf(port.key) ?? "");
+      for (const port of services.wanted.values()) yield balancedService(port, services.refusalOf(port.key) ?? "");
     }),
     rpc(balancingService.trace, async (request) => {
       const services = required();
@@ -85,7 +85,7 @@ function toAnswer(
   };
 }
 
-function toMessage(port: ServicePort, refused: string): BalancedService {
+export function balancedService(port: ServicePort, refused: string): BalancedService {
   const { clusterIp, externalIps, ingressIps, sourceRanges, key, protocol, keepsClient } = port;
   return {
     ...{ key, protocol, keepsClient, refused, port: port.port },

@@ -1,3 +1,4 @@
+import { podOf } from "../../shared/cni/args.ts";
 import { KnownConfs } from "../../shared/cni/known-confs.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
@@ -11,9 +12,15 @@ import { runAdd } from "../attach/add.ts";
 import { runCheck } from "../attach/check.ts";
 import { type CmdRequest, type CmdVerb, parseCmdRequest } from "../attach/cmd-request.ts";
 import { runDel } from "../attach/del.ts";
+import { CallPhases, measurePhases } from "../metrics/call-phases.ts";
 import type { AgentContext } from "../reconcile/mod.ts";
 
-type Verb = (context: AgentContext, request: CmdRequest, call: CallContext) => Promise<string | undefined>;
+type Verb = (
+  context: AgentContext,
+  request: CmdRequest,
+  call: CallContext,
+  phases: CallPhases,
+) => Promise<string | undefined>;
 
 /** The agent's state, as far as the service depends on it. */
 export interface Gate {
@@ -59,6 +66,9 @@ async function answer(
   call: CallContext,
 ): Promise<CniCmdResponse> {
   const startedMs = performance.now();
+  const beganAtMs = Date.now();
+  const phases = new CallPhases();
+  phases.enter("queued");
   let network: string | undefined;
   const log = (level: "info" | "warn" | "error", outcome: LogFields): void => {
     const { containerId: container = "", ifname = "", args = "" } = message.cniArgs ?? {};
@@ -67,6 +77,11 @@ async function answer(
     // The caller does not wait for the line.
     setImmediate(() => call.log[level]("served", { ...fields, ...outcome, durationMs }));
   };
+  const served = (code: number, text: string): void => {
+    const ended = { verb, code, message: text, network, beganAtMs, startedMs };
+    record(context, ended, message, phases);
+    measure(context, verb, code, startedMs, call);
+  };
   try {
     const request = parseCmdRequest(message, verb, context.config.dataPath, parseConf);
     network = request.owner.network;
@@ -74,19 +89,49 @@ async function answer(
     if (verb === "DEL") gate.requireReady();
     else await gate.untilReady(call);
     if (verb === "ADD") requireAddresses(context, gate, request.owner);
-    const result = (await run(context, request, call)) ?? "";
+    const result = (await run(context, request, call, phases)) ?? "";
     log("info", { outcome: "ok" });
-    measure(context, verb, 0, startedMs, call);
+    served(0, "");
     return { cniResult: new TextEncoder().encode(result) };
   } catch (caught) {
     const error = CniError.from(caught, `run ${verb}`);
     // The runtime will try again, and may find a free address then.
     if (verb === "ADD" && error.code === CniCode.ipamFailure) gate.lackedAddress();
-    measure(context, verb, error.code, startedMs, call);
+    const told = toMessage(error);
+    served(error.code, told.message);
     const level = error.code === CniCode.internal ? "error" : "warn";
     log(level, { outcome: "failed", code: error.code, error: error.message, details: error.details });
-    return { cniResult: new Uint8Array(0), error: toMessage(error) };
+    return { cniResult: new Uint8Array(0), error: told };
   }
+}
+
+/** One mechanism for both: who looks for one call finds its parts in the ring, and the numbers are made of them. */
+function record(
+  { calls, meter }: Pick<AgentContext, "calls" | "meter">,
+  ended: {
+    readonly verb: CmdVerb;
+    readonly code: number;
+    readonly message: string;
+    readonly network: string | undefined;
+    readonly beganAtMs: number;
+    readonly startedMs: number;
+  },
+  { cniArgs }: CniCmdRequest,
+  timing: CallPhases,
+): void {
+  const { verb, code, message, network = "", beganAtMs, startedMs } = ended;
+  const phases = timing.end();
+  const failedIn = code === 0 ? undefined : timing.now;
+  const pod = podOf(cniArgs?.args ?? "");
+  calls.add({
+    ...{ verb, code, message, network, beganAtMs, phases },
+    sandbox: cniArgs?.containerId ?? "",
+    ifname: cniArgs?.ifname ?? "",
+    ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name } }),
+    durationMs: Math.round((performance.now() - startedMs) * 1000) / 1000,
+    ...(failedIn === undefined ? {} : { failedIn }),
+  });
+  if (meter !== undefined) measurePhases(meter, verb, phases, failedIn);
 }
 
 /** From the plugin's start, where it says when that was: what a pod waits for is not only our part. */

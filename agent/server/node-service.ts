@@ -1,8 +1,8 @@
-import { parseIpamConfig, type RangeUsage } from "../../ipam/mod.ts";
+import { type IpamConfig, parseIpamConfig, type RangeUsage } from "../../ipam/mod.ts";
 import { gcAnswer } from "../../ipam/service/mod.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import type { NodeProblem, RegistryTrouble } from "../../shared/proto/pipette-messages.ts";
+import type { NodeProblem, RegistryTrouble, StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
@@ -54,35 +54,10 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
       call.log.info("served", { verb: "GC", network: request.network, removed: removed.length, failures });
       return gcAnswer(collected);
     }),
-    rpc(nodeService.status, async (request, call) => {
-      const isOfRuntime = request.network !== "";
-      const problems = [...(await outages(context, info, request.network))];
-      // Not reported to a runtime, which would take the node out of service and evict its pods.
-      if (!isOfRuntime && info.notReady() === undefined) problems.push(...lacks(context));
-      call.log.debug("served", { verb: "STATUS", network: request.network, problems });
-      return {
-        problems,
-        version: info.version,
-        pid: process.pid,
-        startedAtMs: info.startedAtMs,
-        dataPath: info.dataPath,
-        networks: context.config.networks.map((network) => network.name),
-        // Without this call itself.
-        callsInFlight: Math.max(0, info.callsInFlight() - 1),
-        departing: janitor.pendingDetaches(),
-        cluster: info.cluster(),
-        // Only for people: a request for one network comes from a runtime, every few seconds.
-        shortcomings: !isOfRuntime && info.notReady() === undefined ? await shortcomings(context, info) : [],
-        refusals: isOfRuntime ? [] : info.refusals(),
-        state: info.state(),
-        registryTroubles: isOfRuntime ? [] : info.troubles(),
-        configuration: isOfRuntime ? [] : await info.configuration(),
-        policies: info.policies(),
-        policyDifferences: isOfRuntime || info.notReady() !== undefined ? [] : await info.policyDifferences(),
-        services: info.services()?.summary ?? "",
-        serviceDifferences: isOfRuntime || info.notReady() !== undefined ? [] : await differences(info),
-        servicesFault: info.services()?.fault ?? "",
-      };
+    rpc(nodeService.status, async ({ network }, call) => {
+      const status = await statusOf(context, janitor, info, network);
+      call.log.debug("served", { verb: "STATUS", network, problems: status.problems });
+      return status;
     }),
     rpc(nodeService.listInterfaces, async () => {
       const interfaces = await context.dataPath.list();
@@ -97,6 +72,42 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
       };
     }),
   ];
+}
+
+/** @param network empty: all of them, and all that is for people; else what a runtime asks every few seconds */
+export async function statusOf(
+  context: AgentContext,
+  janitor: Pick<Janitor, "pendingDetaches">,
+  info: NodeInfo,
+  network: string,
+): Promise<StatusResponse> {
+  const isOfRuntime = network !== "";
+  const isForPeople = !isOfRuntime && info.notReady() === undefined;
+  const problems = [...(await outages(context, info, network))];
+  // Not reported to a runtime, which would take the node out of service and evict its pods.
+  if (isForPeople) problems.push(...lacks(context));
+  return {
+    problems,
+    version: info.version,
+    pid: process.pid,
+    startedAtMs: info.startedAtMs,
+    dataPath: info.dataPath,
+    networks: context.config.networks.map(({ name }) => name),
+    // Without this call itself.
+    callsInFlight: Math.max(0, info.callsInFlight() - 1),
+    departing: janitor.pendingDetaches(),
+    cluster: info.cluster(),
+    shortcomings: isForPeople ? await shortcomings(context, info) : [],
+    refusals: isOfRuntime ? [] : info.refusals(),
+    state: info.state(),
+    registryTroubles: isOfRuntime ? [] : info.troubles(),
+    configuration: isOfRuntime ? [] : await info.configuration(),
+    policies: info.policies(),
+    policyDifferences: isForPeople ? await info.policyDifferences() : [],
+    services: info.services()?.summary ?? "",
+    serviceDifferences: isForPeople ? await differences(info) : [],
+    servicesFault: info.services()?.fault ?? "",
+  };
 }
 
 /**
@@ -159,8 +170,11 @@ function exhausted(context: AgentContext, network: NetworkConfig): readonly stri
 }
 
 /** What is free and what is not in the network's own ranges. */
-export function usageOf({ allocator, config }: AgentContext, network: NetworkConfig): readonly RangeUsage[] {
+export const usageOf = (context: AgentContext, network: NetworkConfig): readonly RangeUsage[] =>
+  context.allocator.usage(network.name, ipamConfigFor(context, network));
+
+/** The network's own ranges, as an ADD without a configuration of its own would have them. */
+export function ipamConfigFor({ config }: Pick<AgentContext, "config">, network: NetworkConfig): IpamConfig {
   const conf = new Fields({ name: network.name, ipam: ipamSection(config, network) });
-  const parsed = parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
-  return allocator.usage(network.name, parsed);
+  return parseIpamConfig({ conf, network: network.name, version: latestVersion, args: "" });
 }

@@ -3,7 +3,7 @@ import { type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { PolicyName } from "../datapath/policies.ts";
 import type { NodePolicies } from "../policies/mod.ts";
 
-const nameOf = ({ namespace, name }: PolicyName): string => `${namespace}/${name}`;
+export const nameOf = ({ namespace, name }: PolicyName): string => `${namespace}/${name}`;
 
 /** What people ask about the network policies of this node. */
 export function policyRpcs(enforced: () => Pick<NodePolicies, "isolated" | "ruleOf"> | undefined): readonly Rpc[] {

@@ -12,6 +12,8 @@ interface ApiResource {
   readonly name: string;
   readonly kind: string;
   readonly verbs: readonly string[];
+  /** For `kubectl explain`. */
+  readonly about: string;
 }
 
 const read = ["get", "list", "watch"];
@@ -20,14 +22,49 @@ export const antreaGroup: ApiGroup = {
   group: "controlplane.antrea.io",
   version: "v1beta2",
   resources: [
-    { name: "addressgroups", kind: "AddressGroup", verbs: read },
-    { name: "appliedtogroups", kind: "AppliedToGroup", verbs: read },
-    { name: "egressgroups", kind: "EgressGroup", verbs: read },
-    { name: "networkpolicies", kind: "NetworkPolicy", verbs: read },
-    { name: "networkpolicies/status", kind: "NetworkPolicyStatus", verbs: ["create", "get"] },
-    { name: "networkpolicyevaluation", kind: "NetworkPolicyEvaluation", verbs: ["create"] },
-    { name: "nodestatssummaries", kind: "NodeStatsSummary", verbs: ["create"] },
-    { name: "supportbundlecollections", kind: "SupportBundleCollection", verbs: read },
+    {
+      name: "addressgroups",
+      kind: "AddressGroup",
+      verbs: read,
+      about: "Addresses that rules of network policies name as peers: pods, nodes and blocks.",
+    },
+    {
+      name: "appliedtogroups",
+      kind: "AppliedToGroup",
+      verbs: read,
+      about: "Pods that a network policy is for, by node.",
+    },
+    { name: "egressgroups", kind: "EgressGroup", verbs: read, about: "None: Pipette has no Egress." },
+    {
+      name: "networkpolicies",
+      kind: "NetworkPolicy",
+      verbs: read,
+      about: "A NetworkPolicy of the cluster as nodes enforce it: rules that name groups, with the span of nodes.",
+    },
+    {
+      name: "networkpolicies/status",
+      kind: "NetworkPolicyStatus",
+      verbs: ["create", "get"],
+      about: "How far nodes have put a network policy in force.",
+    },
+    {
+      name: "networkpolicyevaluation",
+      kind: "NetworkPolicyEvaluation",
+      verbs: ["create"],
+      about: "The rule that decides on connections between two pods.",
+    },
+    {
+      name: "nodestatssummaries",
+      kind: "NodeStatsSummary",
+      verbs: ["create"],
+      about: "What rules of network policies have let pass and dropped on a node.",
+    },
+    {
+      name: "supportbundlecollections",
+      kind: "SupportBundleCollection",
+      verbs: read,
+      about: "None: nodes collect no bundles on the cluster's behalf.",
+    },
   ],
 };
 
@@ -35,9 +72,24 @@ export const pipetteGroup: ApiGroup = {
   group: "controlplane.pipette.io",
   version: "v1",
   resources: [
-    { name: "nodepolicies", kind: "NodePolicies", verbs: ["watch"] },
-    { name: "policyreports", kind: "PolicyReports", verbs: ["create", "get", "list"] },
-    { name: "policystats", kind: "PolicyStats", verbs: ["list"] },
+    {
+      name: "nodepolicies",
+      kind: "NodePolicies",
+      verbs: ["watch"],
+      about: "All that a node needs of network policies, in the order in which nothing opens.",
+    },
+    {
+      name: "policyreports",
+      kind: "PolicyReports",
+      verbs: ["create", "get", "list"],
+      about: "What nodes tell of the policies that they enforce.",
+    },
+    {
+      name: "policystats",
+      kind: "PolicyStats",
+      verbs: ["list"],
+      about: "By policy: what its rules have let pass and dropped on all nodes.",
+    },
   ],
 };
 
@@ -52,14 +104,15 @@ const resourcesOf = ({ group, version, resources }: ApiGroup): object => ({
   kind: "APIResourceList",
   apiVersion: "v1",
   groupVersion: `${group}/${version}`,
-  resources: resources.map((each) => ({ ...each, singularName: "", namespaced: false })),
+  resources: resources.map(({ name, kind, verbs }) => ({ name, singularName: "", namespaced: false, kind, verbs })),
 });
 
 const titleOf = { title: "Pipette's controller", version: release };
 
 /** Objects are described in docs/policies.md; to clients they are open. */
-const schemaOf = ({ group, version }: ApiGroup, { kind }: ApiResource): object => ({
+const schemaOf = ({ group, version }: ApiGroup, { kind, about }: ApiResource): object => ({
   type: "object",
+  description: about,
   "x-kubernetes-group-version-kind": [{ group, version, kind }],
 });
 
@@ -77,6 +130,9 @@ const pathsOf = (of: ApiGroup, answer: (ref: string) => object, prefix: string):
       {
         get: {
           operationId: `list-${each.name}`,
+          // By these kubectl finds what a path is about.
+          "x-kubernetes-action": "list",
+          "x-kubernetes-group-version-kind": { group: of.group, version: of.version, kind: each.kind },
           responses: { 200: { description: "OK", ...answer(`${prefix}${schemaName(of, each)}`) } },
         },
       },

@@ -1,7 +1,7 @@
 import { podTitle } from "../../shared/cni/pod-name.ts";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import { formatAge, formatTable } from "../../shared/terminal/table.ts";
-import type { Lease } from "../lease.ts";
+import type { Lease, LeaseState } from "../lease.ts";
 
 /** Long enough to tell sandboxes apart, as runtimes' own tools show them. */
 const idChars = 13;
@@ -12,7 +12,7 @@ export interface LeaseView {
   /** With prefix length. */
   readonly address: string;
   readonly gateway?: string;
-  readonly state: string;
+  readonly state: LeaseState;
   readonly containerId: string;
   readonly ifname: string;
   readonly podNamespace?: string;

@@ -1,3 +1,4 @@
+import { nextTurn } from "../../shared/async/next-turn.ts";
 import { podOf } from "../../shared/cni/args.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
 import type { Attachment, Owner } from "../../shared/cni/types.ts";
@@ -133,7 +134,7 @@ async function* list(allocator: Allocator, network: string | undefined): AsyncGe
   for (const page of allocator.pages(network)) {
     yield* page.map(leaseMessage);
     // Gives other calls their turn, also when the client reads as fast as leases are sent.
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
 }
 

@@ -14,7 +14,19 @@ import {
 } from "./ipam-messages.ts";
 import { GcResponse } from "./pipette-messages.ts";
 import { type Method, unary } from "./services.ts";
-import { type Codec, flag, int32, int64, type MessageOf, message, nested, repeated, text, texts } from "./wire.ts";
+import {
+  bytes,
+  type Codec,
+  flag,
+  int32,
+  int64,
+  type MessageOf,
+  message,
+  nested,
+  repeated,
+  text,
+  texts,
+} from "./wire.ts";
 
 /** Services that a plugin never calls, so that it need not carry their messages. */
 
@@ -176,4 +188,22 @@ export type TraceServiceResponse = MessageOf<typeof TraceServiceResponse>;
 export const balancingService = {
   list: streaming("/pipette.v1.Services/List", ListServicesRequest, BalancedService),
   trace: unary("/pipette.v1.Services/Trace", TraceServiceRequest, TraceServiceResponse),
+} as const;
+
+export const GetDocumentRequest = message({ kind: text(1), name: text(2), ifNotRevision: text(3), waitMs: int64(4) });
+export type GetDocumentRequest = MessageOf<typeof GetDocumentRequest>;
+
+export const GetDocumentResponse = message({ revision: text(1), atMs: int64(2), json: bytes(3), unchanged: flag(4) });
+export type GetDocumentResponse = MessageOf<typeof GetDocumentResponse>;
+
+export const LogLevelRequest = message({ level: text(1) });
+export type LogLevelRequest = MessageOf<typeof LogLevelRequest>;
+
+export const LogLevelResponse = message({ level: text(1) });
+export type LogLevelResponse = MessageOf<typeof LogLevelResponse>;
+
+/** What an operator sees of a node (`pipette.proto`). */
+export const documentsService = {
+  get: unary("/pipette.v1.Documents/Get", GetDocumentRequest, GetDocumentResponse),
+  logLevel: unary("/pipette.v1.Documents/LogLevel", LogLevelRequest, LogLevelResponse),
 } as const;

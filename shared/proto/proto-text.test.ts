@@ -47,6 +47,10 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.TraceServiceRequest": daemon.TraceServiceRequest,
   "pipette.v1.TracedEndpoint": daemon.TracedEndpoint,
   "pipette.v1.TraceServiceResponse": daemon.TraceServiceResponse,
+  "pipette.v1.GetDocumentRequest": daemon.GetDocumentRequest,
+  "pipette.v1.GetDocumentResponse": daemon.GetDocumentResponse,
+  "pipette.v1.LogLevelRequest": daemon.LogLevelRequest,
+  "pipette.v1.LogLevelResponse": daemon.LogLevelResponse,
   "pipette.v1.PolicyRule": daemon.PolicyRule,
   "pipette.v1.IsolatedPod": daemon.IsolatedPod,
   "pipette.v1.MendRequest": pipette.MendRequest,
@@ -179,6 +183,7 @@ const services = {
   "pipette.v1.Registry": daemon.registryService,
   "pipette.v1.Policies": daemon.policyService,
   "pipette.v1.Services": daemon.balancingService,
+  "pipette.v1.Documents": daemon.documentsService,
   "grpc.health.v1.Health": daemon.healthService,
 };
 

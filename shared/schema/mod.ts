@@ -8,6 +8,7 @@ export {
   defaultsOf,
   type Infer,
   integer,
+  type Key,
   keysOf,
   list,
   object,

@@ -9,8 +9,8 @@ const usage = `Usage: npm run bench:services [-- --quick] [-- --json FILE]
 Measures 10,000 services with 10 endpoints each on an Open vSwitch of this run's own: into an empty switch, the change
 of one endpoint, the agent's memory, and new connections by one of them. What the switch takes is held against
 ovs-ofctl, connections against the pod's own address. Then the same on a kernel bridge, where one endpoint's change is
-held against nft, which kube-proxy runs for each of its changes. kube-proxy itself is not measured here. Exit status 1
-where a budget is broken.
+held against nft, which kube-proxy runs for each of its changes; kube-proxy itself is measured by bench:kube-proxy. Exit
+status 1 where a budget is broken.
 
   --quick       few rounds: the figures are rough
   --json FILE   appends one JSON line per measure, with date, machine and versions

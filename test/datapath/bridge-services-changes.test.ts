@@ -127,16 +127,45 @@ describeWith("services of a kernel bridge that change", ["linux", "root", "nft"]
     await held.goesOn();
   }, 120_000);
 
+  test("an agent that begins anew, and one that is asked for differences, lets others go on while it reads what stands", async () => {
+    const many = Array.from({ length: 100 }, (_, i) => ({
+      ...service(
+        `10.96.7.${i + 1}`,
+        Array.from({ length: 40 }, (_, k) => endpoint(`10.78.1.${k + 1}`)),
+      ),
+      key: `x/many-${i}`,
+    }));
+    await node.apply(...many);
+    /** Turns of the event loop meanwhile. */
+    const turnsOf = async (work: () => Promise<unknown>): Promise<number> => {
+      let [turns, isOver] = [0, false];
+      const count = (): void => {
+        turns++;
+        if (!isOver) setImmediate(count);
+      };
+      setImmediate(count);
+      await work();
+      isOver = true;
+      return turns;
+    };
+    await node.restart();
+    // The kernel cuts what it says of 4,000 endpoints into some twenty datagrams.
+    expect(await turnsOf(() => node.apply(...many))).toBeGreaterThan(10);
+    expect(await turnsOf(async () => expect(await node.services.differences()).toEqual([]))).toBeGreaterThan(10);
+  });
+
   test("an agent that is killed before any step leaves services whole, and the next one brings about the rest", async () => {
     using kernel = new Kernel();
     using filters = kernel.openPacketFilterSocket();
+    using reading = kernel.openPacketFilterSocket();
     const [{ address }] = JSON.parse(await sandbox.node(`ip -j link show ${bridgeName}`));
     const options = {
       options: { proxyAll: true, nodePortAddresses: [] },
       bridges: () => [{ name: bridgeName, mac: parseMac(address)! }],
       endConnections: () => undefined,
     };
-    const services = (socket: NetlinkSocket): BridgeServices => new BridgeServices(bridgeName, { socket, ...options });
+    const services = (socket: NetlinkSocket): BridgeServices =>
+      new BridgeServices(bridgeName, { socket, reading, ...options });
     const below = random(seed);
     const sticky = { affinitySeconds: 60 };
     const worlds = [

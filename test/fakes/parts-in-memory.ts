@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DataPathName } from "../../agent/config/agent-config.ts";
 import type { Attached, AttachRequest, DataPath, Missing, Problem } from "../../agent/datapath/datapath.ts";
+import { CallRing } from "../../agent/metrics/call-record.ts";
 import type { AgentContext } from "../../agent/reconcile/agent-context.ts";
 import { Allocator, type IpamConfig, parseIpamConfig } from "../../ipam/mod.ts";
 import { KeyedMutex } from "../../shared/async/keyed-mutex.ts";
@@ -148,6 +149,7 @@ export async function partsInMemory(dataPath: DataPathName = "bridge"): Promise<
     dataPath: new DataPathInMemory(),
     mutex: new KeyedMutex(8),
     lastAddAt: new Map(),
+    calls: new CallRing(),
     pendingCleanup: new Map(),
     livenessProbes: [],
     logger: createLogger("debug", (line) => lines.push(line)),

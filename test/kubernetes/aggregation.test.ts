@@ -81,6 +81,12 @@ describeWith(
         await server.kubectl("get", "networkpolicies.v1beta2.controlplane.antrea.io", "-o", "json"),
       );
       expect(list.items).toMatchObject([{ kind: "NetworkPolicy", sourceRef: { name: "closed" } }]);
+      // The API server reads descriptions by and by.
+      const explain = () =>
+        server.kubectl("explain", "networkpolicies", "--api-version=controlplane.antrea.io/v1beta2").catch(() => "");
+      const explained = await eventually(async () => (await explain()) || undefined, "the description", 90_000);
+      expect(explained).toMatch(/KIND: +NetworkPolicy\n/);
+      expect(explained).toContain("as nodes enforce it");
       expect(await server.kubectl("get", "--raw", "/apis/controlplane.pipette.io/v1/policystats")).toContain(
         '"name":"closed"',
       );

@@ -47,9 +47,13 @@ describeWith("bash", ["bash"], () => {
       [
         "agent",
         "controller",
+        "get",
         "status",
         "doctor",
+        "why",
+        "bundle",
         "trace",
+        "log-level",
         "ipam",
         "nodes",
         "tenants",

@@ -1,16 +1,20 @@
 import { describe, expect, test } from "vitest";
 import { functionsOf, importsOf, isTest, roomOf, type Source, sources, staticImportsOf } from "./sources.ts";
 
-const typescript = sources("*.ts", "*.mts");
+const typescript = sources("*.ts", "*.mts", "*.tsx");
 const product = typescript.filter(({ path }) => !isTest(path) && !path.startsWith("build/"));
 
 /** Which rooms a room may import from, itself aside. */
 const below: Readonly<Record<string, readonly string[]>> = {
-  "": ["cni", "ipam", "agent", "controller", "shared"],
+  "": ["cni", "ipam", "agent", "controller", "operator", "shared"],
   cni: ["ipam", "shared"],
-  agent: ["cni", "ipam", "shared"],
+  // The agent's commands at a terminal also look at other nodes.
+  agent: ["cni", "ipam", "operator", "shared"],
   ipam: ["shared"],
   controller: ["shared"],
+  // What both ends of the page's stream are made of.
+  operator: ["ui", "shared"],
+  ui: ["shared"],
   shared: [],
 };
 
@@ -29,6 +33,7 @@ const agentRooms = [
     "reconcile",
     "attach",
     "server",
+    "views",
   ],
   ...["", "commands"],
 ];
@@ -55,7 +60,7 @@ const furtherFaces: Readonly<Record<string, readonly string[]>> = {
   "cni/": ["hosted.ts"],
   // Readers of JSON, which the plugins load, and nothing with them.
   "shared/schema/": ["json.ts", "json-fault.ts", "json-fields.ts", "near.ts"],
-  "agent/commands/": ["agent/agent-command.ts", "doctor/runtime-list.ts"],
+  "agent/commands/": ["own-program.ts", "agent/agent-command.ts", "doctor/runtime-list.ts"],
   "agent/datapath/bridge/": ["gateway-bridge.ts"],
   "agent/datapath/hns/": ["endpoint-records.ts", "windows-host/powershell.windows.ts"],
   "agent/datapath/ovs/": ["linux/clean-up.ts", "pipeline/vocabulary.ts"],
@@ -91,9 +96,10 @@ const recovery = [
 
 /** What lives long or talks to people: nothing on the way of a plugin imports it, as a test of its own sees to. */
 const services = [
-  ...["server", "channel", "kubernetes", "policy", "terminal", "access", "https", "certificates", "metrics"].map(
-    (room) => `shared/${room}/`,
-  ),
+  ...[
+    ...["server", "channel", "kubernetes", "policy", "terminal", "access", "https", "certificates", "metrics"],
+    ...["documents", "archive"],
+  ].map((room) => `shared/${room}/`),
   ...["read-document", "record-file", "mod"].map((name) => `shared/schema/${name}.ts`),
   "shared/os/atomic-file.ts",
   ...["ipam/service/", "ipam/cli/", "cli.ts"],
@@ -103,21 +109,21 @@ const bans: readonly Ban[] = [
   {
     pattern: /process\.platform/,
     instead: "shared/os/platform.ts",
-    within: ["main.ts", "cni/", "ipam/", "agent/", "controller/", "shared/"],
+    within: ["main.ts", "cni/", "ipam/", "agent/", "controller/", "operator/", "shared/"],
     except: ["shared/os/platform.ts"],
   },
   { pattern: /process\.stdout\.write/, instead: "the PluginIo of the call (16 to 21 ms at the first use)" },
   {
     pattern: /console\.\w+\(/,
     instead: "the Logger or the io that was passed in",
-    within: ["cni/", "ipam/", "agent/", "controller/", "shared/"],
+    within: ["cni/", "ipam/", "agent/", "controller/", "operator/", "shared/"],
     // The one place where the plugin meets its process.
     except: ["shared/cni/plugin-process.ts"],
   },
   {
     pattern: /\bexecSync\(|child_process/,
     instead: "runProgram, or Bun.spawn on the exec'd path",
-    within: ["cni/", "ipam/", "agent/", "controller/", "shared/"],
+    within: ["cni/", "ipam/", "agent/", "controller/", "operator/", "shared/"],
   },
   {
     pattern: /^import (?!type).* from "(node:(?!sqlite)|@grpc|execa|yaml)/m,
@@ -146,7 +152,7 @@ const bans: readonly Ban[] = [
   {
     pattern: /\bString\((caught|cause|error)\)|: (caught|cause|error)\}/,
     instead: "reasonOf or traceOf of shared/reason.ts",
-    within: ["main.ts", "cni/", "ipam/", "agent/", "controller/", "shared/"],
+    within: ["main.ts", "cni/", "ipam/", "agent/", "controller/", "operator/", "shared/"],
     except: ["shared/reason.ts"],
   },
   {
@@ -155,6 +161,16 @@ const bans: readonly Ban[] = [
     except: ["test/support/forget-neighbours.ts"],
   },
   { pattern: /\bretry: (?!0\b)\d/, instead: "mending what fails now and then", except: ["test/tidy/tidy.test.ts"] },
+  {
+    pattern: /innerHTML|outerHTML|insertAdjacentHTML|\beval\(|new Function\(/,
+    instead: "text through the framework, which escapes it",
+    within: ["ui/"],
+  },
+  {
+    pattern: /https?:\/\/|\bBun\.|\bprocess\.|"node:/,
+    instead: "what a browser has, and nothing from elsewhere",
+    within: ["ui/"],
+  },
   { pattern: /^export \* /m, instead: "exports by name" },
   {
     pattern: /^export default /m,
@@ -190,7 +206,7 @@ describe("the repository's own rules", () => {
       return importsOf(source)
         .filter(
           (target) =>
-            target.endsWith(".ts") && roomOf(target) !== room && !(below[room] ?? []).includes(roomOf(target)),
+            /\.tsx?$/.test(target) && roomOf(target) !== room && !(below[room] ?? []).includes(roomOf(target)),
         )
         .map((target) => `${source.path} imports ${target}`);
     });
@@ -239,7 +255,7 @@ describe("the repository's own rules", () => {
   test("what lives long is imported up front by its like only, never on the way of a plugin", () => {
     const within = (path: string): boolean => services.some((folder) => path.startsWith(folder));
     const early = product
-      .filter(({ path }) => !within(path) && !["agent", "controller"].includes(roomOf(path)))
+      .filter(({ path }) => !within(path) && !["agent", "controller", "operator"].includes(roomOf(path)))
       .flatMap((source) => staticImportsOf(source).map((target) => ({ path: source.path, target })))
       .filter(({ target }) => within(target));
     expect(early).toEqual([]);

@@ -8,7 +8,7 @@ import { counted, formatJson, printable, printableLines } from "../../../shared/
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { readConfig } from "../../config/read-config.ts";
-import { type Diagnosis, examine } from "./examine.ts";
+import { type Diagnosis, examine, findingView } from "./examine.ts";
 import { type Finding, type Severity, severities } from "./finding.ts";
 import { repair as carryOut, type Repaired } from "./repair.ts";
 import { parseRuntimeList, type RuntimeList } from "./runtime-list.ts";
@@ -108,9 +108,5 @@ function findingText({ severity, what, trusts, why, todo, repair }: Finding, was
 
 export function reportJson(diagnosis: Diagnosis, repaired: readonly Repaired[] = []): string {
   const { findings, leases, interfaces } = diagnosis;
-  const plain = findings.map(({ repair, evidence: _evidence, ...finding }) => ({
-    ...finding,
-    repairable: repair !== undefined,
-  }));
-  return formatJson({ leases, interfaces, findings: plain, repaired });
+  return formatJson({ leases, interfaces, findings: findings.map(findingView), repaired });
 }

@@ -17,6 +17,12 @@ export interface Diagnosis {
   readonly interfaces: number;
 }
 
+/** A finding as programs get it. */
+export const findingView = ({ repair, evidence: _evidence, ...finding }: Finding) => ({
+  ...finding,
+  repairable: repair !== undefined,
+});
+
 export interface ExamineOptions {
   readonly runtime?: RuntimeList;
   /** The pause between two snapshots. */

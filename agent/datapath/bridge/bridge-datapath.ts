@@ -87,6 +87,7 @@ class BridgeDataPath implements DataPath {
     this.#resources.use(this.policies);
     this.#services = new BridgeServices(networks[0]?.bridge ?? "", {
       socket: filters,
+      reading: this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket()),
       options: services,
       bridges: () => this.#bridges(),
       endConnections: (changes) => endStaleConnections(filters, changes, (ip) => this.#isOwn(ip)),
@@ -163,7 +164,11 @@ class BridgeDataPath implements DataPath {
 
   async list(): Promise<readonly Attached[]> {
     try {
-      return this.#attachments().map(({ alias, link }) => ({ ...alias, hostIfname: link.name }));
+      return this.#attachments().map(({ alias, link }) => {
+        const network = this.#networks.get(alias.owner.network);
+        const mac = network === undefined ? undefined : this.#portsOf(network).macAt(link.index);
+        return { ...alias, hostIfname: link.name, port: link.index, ...(mac === undefined ? {} : { mac }) };
+      });
     } catch (caught) {
       throw interfaceError("list the attached interfaces", caught);
     }

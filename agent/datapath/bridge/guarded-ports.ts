@@ -99,6 +99,11 @@ export class GuardedPorts {
     this.#orLog("forget a pod's addresses", () => this.#policies.dismiss(owner));
   }
 
+  /** The hardware address that the pod at this port has to have. */
+  macAt(port: number): string | undefined {
+    return this.#guard.at(port)?.mac;
+  }
+
   /** @throws {CniError} code 103 if the rules of a port are incomplete */
   compare(bridge: Link, { name, index }: Link): void {
     const pod = this.#guard.guardedAt(index);

@@ -154,7 +154,9 @@ class HnsDataPath implements DataPath {
         plan,
         joins: kind.t === "workload",
       });
+      request.phases?.enter("policies");
       await this.policies.cover(owner, endpoint);
+      request.phases?.enter("port");
       await join(this.#tools, endpoint, container);
       if (kind.t === "sandbox" && kind.namespace !== undefined) {
         // A second write, because only now the MAC is known that HNS has chosen. An earlier record must not say that

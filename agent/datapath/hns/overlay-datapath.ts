@@ -106,6 +106,7 @@ export class OverlayDataPath implements DataPath {
       // One whose container runs stays as it is.
       ...(standing?.type === undefined || !isSame ? {} : { type: standing.type }),
     };
+    request.phases?.enter("flows");
     await node.connectPod(wanted, "later");
     if (wanted.type === undefined) waiter.expect(wanted);
     return result;

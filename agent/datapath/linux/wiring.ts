@@ -202,6 +202,7 @@ async function configure(
   }
   const standingMac = side.guard?.macOf(host) ?? before.mac;
   const mac = plan.macRequested ? plan.podMac : (parseMac(standingMac) ?? plan.podMac);
+  plan.request.phases?.enter("port");
   attachPort(socket, plan, side, host, formatMac(mac));
   const connecting = side.connect?.(host, plan, formatMac(mac));
   try {

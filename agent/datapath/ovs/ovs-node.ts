@@ -109,6 +109,11 @@ export class OvsNode implements OverlayNode {
     return this.#ports.wanted;
   }
 
+  /** Of pods whose ports the switch has made, their MACs and the ports' numbers, by the keys of their owners. */
+  portsOnSwitch(): ReadonlyMap<string, { readonly mac: string; readonly port: number }> {
+    return this.#ports.onSwitch();
+  }
+
   /** Whether it maintains this pod's port. */
   hasPod(owner: Owner): boolean {
     return this.#ports.isWanted(owner);

@@ -89,6 +89,12 @@ export class PodPorts {
     return this.#onSwitch(key);
   }
 
+  /** Of pods whose ports have a number, by their owners' keys: the pod's MAC and that number. */
+  onSwitch(): ReadonlyMap<string, { readonly mac: string; readonly port: number }> {
+    const made = this.#allOnSwitch(this.#wanted.keys());
+    return new Map(Iterator.from(made).map(([key, { mac, ofport }]) => [key, { mac, port: ofport }]));
+  }
+
   /** Takes over the ports of an earlier agent that `keep` accepts, and answers their flow sets. */
   adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): FlowSetChanges {
     for (const { owner, port, row } of this.#rows.all()) {

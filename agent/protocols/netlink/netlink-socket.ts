@@ -1,4 +1,5 @@
 import { write } from "node:fs";
+import { nextTurn } from "../../../shared/async/next-turn.ts";
 import { maxIfnameBytes } from "../../../shared/cni/names.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { Flag, Iff, MessageType } from "./constants.ts";
@@ -193,25 +194,59 @@ export class NetlinkSocket implements Disposable {
 
   /** `undefined` where changes in between made the answer inconsistent. */
   #dumpOnce<T>(message: Message, read: (answer: RawMessage) => T | undefined): T[] | undefined {
+    const found: T[] = [];
+    let disturbed = false;
+    for (const page of this.#pages(message, read)) {
+      for (const object of page.objects) found.push(object);
+      disturbed ||= page.disturbed;
+    }
+    return disturbed ? undefined : found;
+  }
+
+  /**
+   * The same for what is too much for one turn of the event loop, a datagram in each. Nobody else may use this socket
+   * meanwhile. Only for what nobody but the caller changes: the kernel calls a dump of packet rules disturbed whatever
+   * table has changed, and pods come and go meanwhile.
+   * @throws {NetlinkError}
+   */
+  async dumpInTurns<T>(
+    message: Message,
+    read: (answer: RawMessage) => T | undefined,
+    take: (objects: readonly T[]) => void,
+  ): Promise<void> {
+    for (const { objects } of this.#pages(message, read)) {
+      take(objects);
+      await nextTurn();
+    }
+  }
+
+  /** What each datagram of a dump has. @throws {NetlinkError} */
+  *#pages<T>(
+    message: Message,
+    read: (answer: RawMessage) => T | undefined,
+  ): Generator<{ readonly objects: readonly T[]; readonly disturbed: boolean }> {
     const { writer } = this.#buffers;
     writer.reset();
     const sequence = this.#next();
     writer.message(message.type, Flag.REQUEST | Flag.DUMP, sequence, message.body);
     this.#send(message.action);
-    const found: T[] = [];
-    let disturbed = false;
     for (;;) {
+      const objects: T[] = [];
+      let [disturbed, isLast] = [false, false];
       for (const answer of this.#receive(message.action)) {
         if (answer.sequence !== sequence) continue;
         disturbed ||= (answer.flags & Flag.DUMP_INTR) !== 0;
         if (answer.type === MessageType.ERROR || answer.type === MessageType.DONE) {
           const { errno, kernelText } = readAnswer(answer);
           if (errno !== 0) throw new NetlinkError(message.action, errno, kernelText);
-          return disturbed ? undefined : found;
+          isLast = true;
+          break;
         }
         const object = read(answer);
-        if (object !== undefined) found.push(object);
+        if (object !== undefined) objects.push(object);
       }
+      yield { objects, disturbed };
+      if (isLast) return;
     }
   }
 

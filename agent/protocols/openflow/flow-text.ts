@@ -34,7 +34,7 @@ function orderedFlags(flow: Flow): string {
 /** Of the metadata, where all of it is written. */
 const allBits = 0xffff_ffff_ffff_ffffn;
 
-function instructionsText(of: Instructions): string {
+export function instructionsText(of: Instructions): string {
   const { metadata } = of;
   const parts = [
     of.actions.length === 0 ? undefined : actionsText(of.actions),

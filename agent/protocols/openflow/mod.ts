@@ -24,8 +24,8 @@ export type { ConnectionEvent } from "./connection.ts";
 export { ct } from "./conntrack.ts";
 export { Port } from "./constants.ts";
 export { type Flow, flow } from "./flow.ts";
-export { flowText, groupText } from "./flow-text.ts";
-export { addFlow, deleteFlow, deleteFlows } from "./flow-wire.ts";
+export { flowText, groupText, instructionsText } from "./flow-text.ts";
+export { addFlow, deleteFlow, deleteFlows, type InstalledFlow } from "./flow-wire.ts";
 export {
   addOrModifyGroup,
   deleteGroup,
@@ -34,6 +34,7 @@ export {
 } from "./group.ts";
 export { learn, learnLoad, learnMatch } from "./learn.ts";
 export { type MatchBuilder, match } from "./match.ts";
+export { matchText } from "./match-text.ts";
 export type { PacketIn } from "./message.ts";
 export { addMeter, meter, modifyMeter, type OpenFlowMeter } from "./meter.ts";
 export { OpenFlowError } from "./openflow-error.ts";

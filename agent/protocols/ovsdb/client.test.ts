@@ -263,7 +263,7 @@ describe("a connection that ends", () => {
   });
 
   test("soon after it began makes the pauses grow, up to the longest", async () => {
-    const { database, client } = connect(usual(state), { retryFirstMs: 4, retryMostMs: 16 });
+    const { database, client } = connect(usual(state), { retryFirstMs: 20, retryMostMs: 80 });
     const times: number[] = [];
     client.onState(({ t }) => {
       if (t === "connecting") times.push(performance.now());
@@ -271,11 +271,12 @@ describe("a connection that ends", () => {
     });
     await until(() => times.length > 9);
     const pauses = times.slice(1).map((time, i) => time - (times[i] ?? 0));
-    // The first is from the second attempt to the third. Timers may be a little early, and much too late.
-    expect(pauses[0]).toBeGreaterThan(7);
-    expect(Math.min(...pauses.slice(1))).toBeGreaterThan(14);
-    // Without a longest one they would come to 256 and more.
-    expect(Math.min(...pauses.slice(5))).toBeLessThan(100);
+    // The first is from the second attempt to the third. Timers are early by what the loop's turn had taken when they
+    // were set, and much too late on a busy machine.
+    expect(pauses[0]).toBeGreaterThan(25);
+    expect(Math.min(...pauses.slice(1))).toBeGreaterThan(50);
+    // Without a longest one they would come to 1,280 and more.
+    expect(Math.min(...pauses.slice(5))).toBeLessThan(500);
   });
 
   test("by a server that has gone silent is noticed by an echo", async () => {

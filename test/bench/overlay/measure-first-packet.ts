@@ -33,7 +33,7 @@ export async function measureFirstPacket({
         throw new Error(`"${address}" does not answer`);
     return performance.now() - began;
   };
-  return compare({
+  return await compare({
     measure,
     rounds,
     ours: () => timed("10.96.255.10", 80),

@@ -34,6 +34,11 @@ export class Daemon implements AsyncDisposable {
     closeSync(output);
   }
 
+  get pid(): number {
+    if (this.#process === undefined) throw new Error(`"${this.#command[0]}" does not run`);
+    return innerProcess(this.#process.pid);
+  }
+
   /** @throws with its last words where it has ended by itself */
   mustRun(): void {
     if (this.#process === undefined || this.#process.exitCode === null) return;

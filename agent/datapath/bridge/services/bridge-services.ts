@@ -1,4 +1,5 @@
 import { KeyedMutex } from "../../../../shared/async/keyed-mutex.ts";
+import { nextTurn } from "../../../../shared/async/next-turn.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import {
   createTable,
@@ -21,6 +22,8 @@ import { type ServiceChange, StandingServices } from "./standing-services.ts";
 interface BridgeServicesOptions {
   /** For packet filters; it lives as long. */
   readonly socket: NetlinkSocket;
+  /** Another, to read many elements by; nobody else uses it. */
+  readonly reading: NetlinkSocket;
   /** Absent: others balance services. */
   readonly options?: ServiceOptions | undefined;
   /** As they are now. */
@@ -72,7 +75,10 @@ export class BridgeServices implements ServiceProxy {
   }
 
   differences(): Promise<readonly string[]> {
-    return this.#alone("compare services", async () => [...this.problems(), ...(this.#standing?.differences() ?? [])]);
+    return this.#alone("compare services", async () => [
+      ...this.problems(),
+      ...((await this.#standing?.differences()) ?? []),
+    ]);
   }
 
   /** A quick look, for a check that runs often: whether packets are still led to services. @throws {NetlinkError} */
@@ -95,18 +101,18 @@ export class BridgeServices implements ServiceProxy {
   }
 
   async #change(wanted: ReadonlyMap<string, ServicePort>, signal: AbortSignal): Promise<readonly RefusedService[]> {
-    const { socket, options, endConnections } = this.#options;
+    const { socket, reading, options, endConnections } = this.#options;
     const isWhole = options?.proxyAll === true;
     const [own] = this.#setFrame(socket);
     const frame = new Set(own?.rules.map(({ chain }) => chain));
-    this.#standing ??= new StandingServices(socket, this.#table, isWhole, frame);
+    this.#standing ??= await StandingServices.read(reading, this.#table, isWhole, frame);
     const standing = this.#standing;
     for (const step of standing.stepsTo(wanted, maxPerStep)) {
       for (const messages of step.transactions) socket.transact(messages);
       const changed = step.changes.filter(({ before, after }) => (after ?? before)?.protocol === "udp");
       if (changed.length > 0) endConnections(changed);
       // Pods come and go meanwhile.
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
       if (signal.aborted) break;
     }
     return standing.refused();

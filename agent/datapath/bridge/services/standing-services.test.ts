@@ -12,7 +12,7 @@ import {
 import { serviceSets, serviceTable } from "./service-sets.ts";
 import { StandingServices } from "./standing-services.ts";
 
-test("what an earlier agent left goes in transactions of a bounded size, however much it is, and goes on where it stopped", () => {
+test("what an earlier agent left goes in transactions of a bounded size, however much it is, and goes on where it stopped", async () => {
   const table = serviceTable("pipette0");
   const { endpoints } = serviceSets(table, 4).byAddress;
   const left: Element[] = Array.from({ length: 5_000 }, (_, i) => ({
@@ -26,9 +26,10 @@ test("what an earlier agent left goes in transactions of a bounded size, however
     value: Uint8Array.of(10, 0, 0, 1, 0, 80),
   }));
   const { action } = listElements(endpoints);
-  const dump = (message: Message, read: unknown): unknown[] =>
-    read === readElements && message.action === action ? [left] : [];
-  const standing = new StandingServices({ dump } as unknown as NetlinkSocket, table, true, new Set());
+  const dumpInTurns = async (message: Message, read: unknown, take: (found: unknown[]) => void): Promise<void> =>
+    take(read === readElements && message.action === action ? [left] : []);
+  const socket = { dumpInTurns, dump: () => [] } as unknown as NetlinkSocket;
+  const standing = await StandingServices.read(socket, table, true, new Set());
   const takeAway = () => standing.stepsTo(new Map(), 500);
   const [first] = takeAway();
   const steps = [...takeAway()];

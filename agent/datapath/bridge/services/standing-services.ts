@@ -1,3 +1,4 @@
+import { nextTurn } from "../../../../shared/async/next-turn.ts";
 import { type Family, formatIp } from "../../../../shared/net/ip.ts";
 import {
   addElements,
@@ -7,6 +8,8 @@ import {
   deleteChain,
   deleteElements,
   type Element,
+  Errno,
+  isErrno,
   listElements,
   listRules,
   type Message,
@@ -70,6 +73,9 @@ interface Found {
   readonly chains: readonly string[];
 }
 
+/** Of one turn of the event loop: a few milliseconds' work. */
+const servicesPerTurn = 200;
+
 const noSlots: Slots = { internal: [], cluster: [], external: [] };
 
 /**
@@ -87,13 +93,28 @@ export class StandingServices {
   readonly #choices = new Map<string, StandingChoice>();
   #found: Found | undefined;
 
-  /** @param frame chains that stand whatever services there are @throws {NetlinkError} */
-  constructor(socket: NetlinkSocket, table: Table, isWhole: boolean, frame: ReadonlySet<string>) {
+  private constructor(socket: NetlinkSocket, table: Table, isWhole: boolean) {
     this.#socket = socket;
     this.#table = table;
     this.#isWhole = isWhole;
     this.#sets = { 4: serviceSets(table, 4), 6: serviceSets(table, 6) };
-    this.#found = this.#take(frame);
+  }
+
+  /**
+   * With what an earlier agent has left.
+   * @param socket to read by, for packet filters and for this alone
+   * @param frame chains that stand whatever services there are
+   * @throws {NetlinkError}
+   */
+  static async read(
+    socket: NetlinkSocket,
+    table: Table,
+    isWhole: boolean,
+    frame: ReadonlySet<string>,
+  ): Promise<StandingServices> {
+    const standing = new StandingServices(socket, table, isWhole);
+    standing.#found = await standing.#take(frame);
+    return standing;
   }
 
   refused(): readonly RefusedService[] {
@@ -114,7 +135,8 @@ export class StandingServices {
     }
     for (const key of this.#turns(changed)) {
       this.#replace(key, wanted.get(key), step);
-      if (step.size < maxElements) continue;
+      // Those that stand already cost time, too.
+      if (step.size < maxElements && step.changes.length < servicesPerTurn) continue;
       yield step.done();
       step = new StepDraft();
     }
@@ -139,25 +161,43 @@ export class StandingServices {
     yield* changed.filter((key) => this.#services.get(key)?.reason !== undefined);
   }
 
-  /** What the kernel has otherwise, in sentences. @throws {NetlinkError} */
-  differences(): readonly string[] {
-    const wanted = new Map<string, Map<string, Element>>();
-    for (const { granted, slots } of this.#services.values())
-      for (const element of this.#elementsOf(granted, slots)) {
-        const own = wanted.get(element.set.name);
-        if (own === undefined) wanted.set(element.set.name, new Map([[elementName(element), element]]));
-        else own.set(elementName(element), element);
-      }
+  /** What the kernel has otherwise, in sentences. No services may be changed meanwhile. @throws {NetlinkError} */
+  async differences(): Promise<readonly string[]> {
+    const wanted = await this.#wantedElements();
+    const found: string[] = [];
+    for (const set of Object.values(this.#sets).flatMap(filledSets))
+      found.push(...(await this.#differencesIn(set, wanted.get(set.name) ?? new Map())));
     const chains = this.#ruleCounts();
-    return [
-      ...Object.values(this.#sets)
-        .flatMap(filledSets)
-        .flatMap((set) => differenceOf(set, this.#elementsIn(set), wanted.get(set.name) ?? new Map())),
-      ...[...this.#choices].flatMap(([name, { entrances, choice }]) => {
-        const [is, should] = [chains.get(name) ?? 0, this.#choiceRules(entrances, choice).length];
-        return is === should ? [] : [`the chain "${name}" has ${is} rules, wanted ${should}`];
-      }),
-    ];
+    for (const [name, { entrances, choice }] of this.#choices) {
+      const [is, should] = [chains.get(name) ?? 0, this.#choiceRules(entrances, choice).length];
+      if (is !== should) found.push(`the chain "${name}" has ${is} rules, wanted ${should}`);
+    }
+    return found;
+  }
+
+  /** By the names of their maps, and their own. */
+  async #wantedElements(): Promise<ReadonlyMap<string, ReadonlyMap<string, Element>>> {
+    const wanted = new Map<string, Map<string, Element>>();
+    let looked = 0;
+    for (const { granted, slots } of this.#services.values()) {
+      for (const element of this.#elementsOf(granted, slots)) {
+        const own = wanted.get(element.set.name) ?? new Map<string, Element>();
+        wanted.set(element.set.name, own.set(elementName(element), element));
+      }
+      if (++looked % servicesPerTurn === 0) await nextTurn();
+    }
+    return wanted;
+  }
+
+  async #differencesIn(set: PacketSet, wanted: ReadonlyMap<string, Element>): Promise<readonly string[]> {
+    let [standing, lacking] = [0, wanted.size];
+    await this.#elementsIn(set, (element) => {
+      standing++;
+      const should = wanted.get(elementName(element));
+      if (should !== undefined && isSame(element, should)) lacking--;
+    });
+    if (lacking === 0 && standing === wanted.size) return [];
+    return [`the map "${set.name}" has ${standing} elements, and ${lacking} of ${wanted.size} wanted are not there`];
   }
 
   #replace(key: string, wanted: ServicePort | undefined, step: StepDraft): void {
@@ -265,22 +305,28 @@ export class StandingServices {
     return [clearChain(this.#table, name), deleteChain(this.#table, name)];
   }
 
-  #take(frame: ReadonlySet<string>): Found {
+  async #take(frame: ReadonlySet<string>): Promise<Found> {
     const elements = new Map<string, Element>();
     const slots = new Map<string, string[]>();
     for (const sets of Object.values(this.#sets))
       for (const set of filledSets(sets))
-        for (const element of this.#elementsIn(set)) {
+        await this.#elementsIn(set, (element) => {
           elements.set(elementName(element), element);
           if (set === sets.byAddress.endpoints || set === sets.byNodePort.endpoints) noteSlot(slots, element);
-        }
+        });
     const chains = [...this.#ruleCounts().keys()].filter((name) => !frame.has(name));
     return { elements, slots, chains };
   }
 
-  #elementsIn(set: PacketSet): readonly Element[] {
-    const found = unlessMissing([], () => this.#socket.dump(listElements(set), readElements));
-    return found.flat().map((element) => ({ ...element, set }));
+  async #elementsIn(set: PacketSet, take: (element: Element) => void): Promise<void> {
+    const takeAll = (found: readonly (readonly Omit<Element, "set">[])[]): void => {
+      for (const elements of found) for (const element of elements) take({ ...element, set });
+    };
+    try {
+      await this.#socket.dumpInTurns(listElements(set), readElements, takeAll);
+    } catch (caught) {
+      if (!isErrno(caught, Errno.ENOENT)) throw caught;
+    }
   }
 
   #ruleCounts(): ReadonlyMap<string, number> {
@@ -332,18 +378,4 @@ function noteSlot(slots: Map<string, string[]>, { set, key, value }: Element): v
   const own = slots.get(name) ?? [];
   own[slot - from] = value?.toHex() ?? "";
   slots.set(name, own);
-}
-
-function differenceOf(
-  set: PacketSet,
-  found: readonly Element[],
-  wanted: ReadonlyMap<string, Element>,
-): readonly string[] {
-  const standing = new Map(found.map((element) => [elementName(element), element]));
-  const lacking = [...wanted].filter(([name, element]) => {
-    const is = standing.get(name);
-    return is === undefined || !isSame(is, element);
-  }).length;
-  if (lacking === 0 && standing.size === wanted.size) return [];
-  return [`the map "${set.name}" has ${standing.size} elements, and ${lacking} of ${wanted.size} wanted are not there`];
 }

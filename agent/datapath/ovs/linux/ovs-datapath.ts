@@ -1,4 +1,4 @@
-import { sameOwner } from "../../../../shared/cni/owner-key.ts";
+import { ownerKey, sameOwner } from "../../../../shared/cni/owner-key.ts";
 import type { CniResult, Owner } from "../../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { type Cidr, formatCidr, type Ip } from "../../../../shared/net/ip.ts";
@@ -154,7 +154,11 @@ class OvsDataPath implements DataPath {
 
   async list(): Promise<readonly Attached[]> {
     try {
-      return this.#attachments().map(({ alias, link }) => ({ ...alias, hostIfname: link.name }));
+      const onSwitch = this.#node.portsOnSwitch();
+      return this.#attachments().map(({ alias, link }) => ({
+        ...{ ...alias, hostIfname: link.name },
+        ...onSwitch.get(ownerKey(alias.owner)),
+      }));
     } catch (caught) {
       throw interfaceError("list the attached interfaces", caught);
     }

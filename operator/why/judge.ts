@@ -1,0 +1,191 @@
+import type { DocumentCall } from "../../shared/documents/mod.ts";
+import { evidenceOf, formatStatement } from "./evidence.ts";
+import { type Facts, podText, type Statement, type Verdict, witnesses } from "./facts.ts";
+import { type Symptom, symptomOf } from "./symptoms.ts";
+
+const none = { evidence: [], todo: [] } as const;
+
+/**
+ * Why a pod has no network, or without a pod its node: from what the nearest witness says. Pure: all that was heard is
+ * in `facts`.
+ */
+export function judge(facts: Facts): Verdict {
+  return ofPodItself(facts) ?? (isUp(facts) ? ofRunningPod(facts) : ofMissingNetwork(facts));
+}
+
+/** Where the pod as such answers the question. */
+function ofPodItself({ pod, state, leases, attachments, calls }: Facts): Verdict | undefined {
+  if (pod === undefined || state === undefined) return undefined;
+  const title = podText(pod);
+  if (state === "absent") {
+    if (leases.length + attachments.length + calls.length > 0) return undefined;
+    return { t: "absent", code: "", cause: `there is no pod ${title}, and no node that was asked knows one`, ...none };
+  }
+  const told = (code: string, cause: string): Verdict => ({ t: "fine", code, cause, ...none });
+  if (state.phase === "Succeeded" || state.phase === "Failed")
+    return told("ended", `${title} has ended (${state.phase}), and its network with it`);
+  if (state.hostNetwork) return told("host-network", `${title} uses its node's own network, not Pipette's`);
+  if (state.node !== undefined) return undefined;
+  const why = state.unscheduled;
+  return {
+    t: "cause",
+    code: "not-scheduled",
+    cause: `${title} has no network, because the scheduler has found no node for it`,
+    evidence: why === undefined ? [] : [`the scheduler: ${why}`],
+    todo: ['"kubectl describe pod" shows what it waits for; the network comes after that'],
+  };
+}
+
+/** The last ADD that is known. */
+const lastAdd = ({ calls }: Facts): DocumentCall | undefined => calls.find(({ verb }) => verb === "ADD");
+
+/** Whether it has an interface, and nothing that came later failed. */
+function isUp(facts: Facts): boolean {
+  if (facts.pod === undefined || facts.attachments.length === 0) return false;
+  const add = lastAdd(facts);
+  return add === undefined || add.code === 0;
+}
+
+/** What is wrong although it has its interface: of the node's troubles only those that name it. */
+function ofRunningPod(facts: Facts): Verdict {
+  const title = facts.pod === undefined ? "" : podText(facts.pod);
+  const at = facts.attachments.flatMap(({ addresses }) => addresses).join(", ");
+  const found = current(facts).find(({ by, isOfPod }) => isOfPod && (by === "finding" || by === "lease"));
+  if (found !== undefined)
+    return {
+      t: "cause",
+      code: found.code ?? "finding",
+      cause: `${title} has an interface (${at}) that does not work as it should: ${found.text}`,
+      evidence: evidenceOf(facts, found),
+      todo: found.todo === undefined ? [] : [found.todo],
+    };
+  const [isolation] = facts.isolation;
+  if (isolation === undefined)
+    return {
+      t: "fine",
+      code: "",
+      cause: `${title} has its network (${at}), and nothing that was asked keeps it from it`,
+      evidence: evidenceOf(facts, undefined),
+      todo: [
+        '"pipette trace POD POD" follows a packet; on a kernel bridge "nft list table bridge pipette-BRIDGE" counts what pods send with addresses that are not theirs',
+      ],
+    };
+  const by = isolation.policies.length === 0 ? "" : ` by ${isolation.policies.join(", ")}`;
+  const directions = isolation.directions.join(" and ");
+  return {
+    t: "cause",
+    code: "isolated",
+    cause: `${title} has its network (${at}), and network policies isolate it${by}: of its ${directions} only what one of them allows passes`,
+    evidence: evidenceOf(facts, undefined),
+    todo: [`"pipette policy why SRC ${title} --port PORT" says which rule allows a connection, or comes close`],
+  };
+}
+
+/** Those that still count: what failed before the last success is over. */
+function current(facts: Facts): readonly Statement[] {
+  const { statements } = facts;
+  const done = facts.calls.find(({ verb, code }) => verb === "ADD" && code === 0)?.beganAtMs ?? 0;
+  const isOver = ({ by, atMs }: Statement): boolean => (by === "call" || by === "event") && (atMs ?? done + 1) <= done;
+  const order = (one: Statement): number => (one.isOfPod ? 0 : witnesses.length) + witnesses.indexOf(one.by);
+  return statements.filter((one) => !isOver(one)).toSorted((a, b) => order(a) - order(b));
+}
+
+function ofMissingNetwork(facts: Facts): Verdict {
+  const heard = current(facts);
+  const known = heard.flatMap((statement) => {
+    const symptom = symptomOf(statement.text);
+    return symptom === undefined ? [] : [{ statement, symptom }];
+  });
+  const nearest = known.find(({ symptom }) => !symptom.isOfAsker);
+  const deeper = nearest?.symptom.isEffect
+    ? known.find(({ symptom, statement }) => !(symptom.isEffect || symptom.isOfAsker || statement.by === "call"))
+    : undefined;
+  const best = deeper ?? nearest;
+  const said = heard.find(({ by }) => by !== "log");
+  if (best !== undefined && (deeper !== undefined || said === undefined || !isCloser(said, best.statement)))
+    return shown(facts, best);
+  if (said !== undefined && symptomOf(said.text)?.isOfAsker === undefined)
+    return {
+      t: "cause",
+      code: said.code ?? "said",
+      cause: `${titleOf(facts)}: ${said.text}`,
+      evidence: evidenceOf(facts, said),
+      todo: [said.todo ?? '"pipette doctor" on the node says what disagrees there, and what to do about it'],
+    };
+  const [asker] = known;
+  if (asker !== undefined) return { ...shown(facts, asker), t: "unknown" };
+  return nothingHeard(facts);
+}
+
+/** The pod's own witness knows better than the node's, whether or not its sentence is in the table. */
+const isCloser = (one: Statement, than: Statement): boolean =>
+  one !== than && one.isOfPod && !than.isOfPod && (one.by === "call" || one.by === "finding");
+
+const titleOf = ({ pod, node }: Facts): string =>
+  pod === undefined
+    ? `pods of ${node === undefined ? "this node" : `node "${node}"`} get no network`
+    : `${podText(pod)} has no network`;
+
+const shown = (facts: Facts, known: { readonly statement: Statement; readonly symptom: Symptom }): Verdict => ({
+  t: "cause",
+  code: known.symptom.code,
+  cause: `${titleOf(facts)}: ${known.symptom.cause}`,
+  evidence: evidenceOf(facts, known.statement),
+  todo: known.symptom.todo,
+});
+
+function nothingHeard(facts: Facts): Verdict {
+  const { pod, asked, agent } = facts;
+  const failed = asked.filter(({ failure }) => failure !== undefined);
+  if (pod === undefined && agent !== undefined)
+    return { t: "fine", code: "", cause: `nothing keeps ${nodeText(facts)} from giving pods a network`, ...none };
+  if (pod === undefined || agent === undefined)
+    return {
+      t: "unknown",
+      code: "",
+      cause: `nobody who could be asked knows ${pod === undefined ? "the node" : podText(pod)}`,
+      evidence: [],
+      todo: failed.length === 0 ? [] : ["ask on the pod's node as root, or from anywhere with a kubeconfig"],
+    };
+  return {
+    t: "cause",
+    code: "no-call",
+    cause: `${podText(pod)} has no network, and the agent of ${nodeText(facts)} has had no call for it since it began`,
+    evidence: evidenceOf(facts, undefined),
+    todo: [
+      "look whether it runs on another node, and at the kubelet and the runtime: they have not asked for its network yet",
+      '"pipette doctor" says whether another plugin\'s configuration comes first',
+    ],
+  };
+}
+
+const nodeText = ({ node }: Facts): string => (node === undefined ? "this node" : `node "${node}"`);
+
+/** For a person: one paragraph, what it rests on, what to do, who was asked. */
+export function verdictText(verdict: Verdict, facts: Facts): string {
+  const { cause, evidence, todo } = verdict;
+  const failures = facts.asked.flatMap(({ source, failure }) =>
+    failure === undefined ? [] : [`${source}: ${failure}`],
+  );
+  const lines = [
+    `${cause}.`,
+    ...evidence.map((line) => `  ${line}`),
+    ...todo.map((line, i) => `${i === 0 ? "do:  " : "     "}${line}`),
+    `asked: ${facts.asked.flatMap(({ source, failure }) => (failure === undefined ? [source] : [])).join(", ") || "nobody"}`,
+    ...failures.map((line) => `could not be asked: ${line}`),
+  ];
+  return lines.join("\n");
+}
+
+/** For a program. */
+export const verdictObject = (verdict: Verdict, facts: Facts): object => ({
+  ...(facts.pod === undefined ? {} : { pod: podText(facts.pod) }),
+  ...(facts.node === undefined ? {} : { node: facts.node }),
+  result: verdict.t,
+  code: verdict.code,
+  cause: verdict.cause,
+  evidence: verdict.evidence,
+  todo: verdict.todo,
+  statements: facts.statements.map((one) => ({ ...one, text: formatStatement(one, facts.nowMs) })),
+  asked: facts.asked,
+});
