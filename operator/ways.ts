@@ -5,6 +5,7 @@ import { paths } from "../shared/os/paths.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import { show } from "../shared/schema/json-fields.ts";
 import type { OptionSpec } from "../shared/terminal/command.ts";
+import type { TerminalIo } from "../shared/terminal/terminal-io.ts";
 import type { DocumentSource } from "./document-source.ts";
 
 /** Options of every command that asks nodes: which way to go. */
@@ -41,7 +42,11 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * @param elsewhere other nodes than this one are asked for
  * @throws {CniError} 7, with both ways where neither can be gone
  */
-export async function openSource(way: Way, elsewhere: boolean, env: Environment): Promise<DocumentSource> {
+export async function openSource(
+  way: Way,
+  elsewhere: boolean,
+  { env, isKubectl = false }: Pick<TerminalIo, "env" | "isKubectl">,
+): Promise<DocumentSource> {
   const { socket, kubeconfig, context, bundle } = way;
   const named = [socket, bundle, kubeconfig ?? context].filter((one) => one !== undefined);
   if (named.length > 1)
@@ -55,13 +60,14 @@ export async function openSource(way: Way, elsewhere: boolean, env: Environment)
   }
   if (socket !== undefined) return await socketSource(socket);
   const isCluster = kubeconfig !== undefined || context !== undefined;
-  if (!isCluster && !elsewhere && isThere(paths.agentSocket)) return await socketSource(paths.agentSocket);
+  if (!isCluster && !elsewhere && !isKubectl && isThere(paths.agentSocket))
+    return await socketSource(paths.agentSocket);
   try {
     return await clusterSource(way, env);
   } catch (caught) {
     if (isCluster) throw caught;
     const { message } = CniError.from(caught, "ask the API server");
-    const here = elsewhere ? "" : `: no agent listens at "${paths.agentSocket}", and`;
+    const here = elsewhere || isKubectl ? "" : `: no agent listens at "${paths.agentSocket}", and`;
     throw new CniError(CniCode.invalidConfig, `Cannot ask an agent${here} by the API server: ${message}`, {
       cause: caught,
     });

@@ -23,7 +23,7 @@ server that is a right of its own.`,
     const signal = new AbortController().signal;
     try {
       const elsewhere = options["all-nodes"] || options.node.length > 0;
-      await using source = await openSource({ ...options, bundle: undefined }, elsewhere, io.env);
+      await using source = await openSource({ ...options, bundle: undefined }, elsewhere, io);
       const nodes = await chosenNodes(source, options, signal);
       const { answers, failures } = await askEach(nodes, signal, async (node, each) => {
         if (source.logLevel === undefined)
