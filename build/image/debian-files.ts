@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { TarEntry } from "../archive/tar.ts";
+import type { TarEntry } from "../../shared/archive/tar.ts";
 import { AptRoot } from "./apt-root.ts";
 import { InstalledPackages, machineArchitecture } from "./installed-packages.ts";
 import { type Architecture, inUsr, type PackageSource } from "./package-source.ts";

@@ -1,4 +1,4 @@
-import { directoriesOf, type TarEntry } from "../archive/tar.ts";
+import { directoriesOf, type TarEntry } from "../../shared/archive/tar.ts";
 import type { DebianPackage, Selection } from "./debian-files.ts";
 import { type Image, layerOf } from "./oci-layout.ts";
 import type { Architecture } from "./package-source.ts";

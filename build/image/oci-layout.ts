@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
+import { type TarEntry, tar } from "../../shared/archive/tar.ts";
 import { gzip } from "../archive/deflate.ts";
-import { type TarEntry, tar } from "../archive/tar.ts";
 
 /** Images as the Open Container Initiative writes them down (image-spec 1.0), without a registry or a daemon. */
 

@@ -1,4 +1,4 @@
-import type { TarEntry } from "../archive/tar.ts";
+import type { TarEntry } from "../../shared/archive/tar.ts";
 import { emptyHive } from "./hive.ts";
 import { type Image, layerOf } from "./oci-layout.ts";
 import { accessTo, administrators, descriptorOf, localSystem, users } from "./security-descriptor.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { type TarEntry, tar } from "../../shared/archive/tar.ts";
 import { gzip } from "../archive/deflate.ts";
-import { type TarEntry, tar } from "../archive/tar.ts";
 import type { Version } from "./version.ts";
 
 const chartDirectory = "conf/chart/pipette";

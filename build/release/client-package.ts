@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import type { TarEntry } from "../archive/tar.ts";
+import type { TarEntry } from "../../shared/archive/tar.ts";
 import { bundledPackages } from "./components.ts";
 import { thirdPartyOfPackages } from "./licences.ts";
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { TarEntry } from "../archive/tar.ts";
+import type { TarEntry } from "../../shared/archive/tar.ts";
 
 export type FileEntry = Extract<TarEntry, { t: "file" }>;
 

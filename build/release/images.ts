@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { type TarEntry, tar } from "../../shared/archive/tar.ts";
 import { reasonOf } from "../../shared/reason.ts";
-import { type TarEntry, tar } from "../archive/tar.ts";
 import { type DebianPackage, DebianPackages } from "../image/debian-files.ts";
 import { linuxImage, nftables } from "../image/linux-image.ts";
 import { type Image, ociLayout } from "../image/oci-layout.ts";

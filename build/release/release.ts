@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { type TarEntry, tar } from "../../shared/archive/tar.ts";
 import { gzip } from "../archive/deflate.ts";
-import { type TarEntry, tar } from "../archive/tar.ts";
 import { zip } from "../archive/zip.ts";
 import { chartPackage } from "./chart.ts";
 import { clientPackage } from "./client-package.ts";

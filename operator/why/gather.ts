@@ -22,10 +22,12 @@ export interface LocalNode {
 export interface WhoCanBeAsked {
   /** Absent: no API server is known. */
   readonly client?: ApiClient;
-  /** Absent: neither an agent nor a bundle can be asked. */
-  readonly source?: DocumentSource;
-  /** Absent: the node is another one than this. */
+  /** Opens the way to the agent of a node, or to a bundle; a caller's to close. @throws why it cannot be gone */
+  readonly open?: (node: string | undefined) => Promise<DocumentSource>;
+  /** Absent: no node is looked at but by its agent. */
   readonly local?: LocalNode;
+  /** Whether this machine is that node. */
+  readonly isHere?: (node: string) => boolean;
   /** Of whoever asks: they have seen it elsewhere. */
   readonly said?: readonly Statement[];
   /** Why one of them is not there. */
@@ -45,12 +47,15 @@ export async function gather(
   const asked: Asked[] = [...(who.failures ?? [])];
   const { state, events } = await askApiServer(who.client, pod, asked);
   const node = wantedNode ?? (typeof state === "object" ? state.node : undefined);
-  const { documents, title, at } = await askAgent(who.source, node, pod, asked);
-  const local = await askLocally(who.local, documents, asked);
-  return factsOf({ pod, nowMs, state, node: at ?? node, asked, title }, documents, [
+  const { documents, at, away } = await askAgent(who.open, node, pod, asked);
+  const isHere = node === undefined || who.isHere?.(node) === true;
+  const local = isHere ? await askLocally(who.local, documents, asked) : { statements: [], isNode: false };
+  // Who asks from a machine of their own has no agent there, and nothing is wrong with that.
+  const silence = isHere && !local.isNode && who.local !== undefined ? [] : away;
+  return factsOf({ pod, nowMs, state, node: at ?? node, asked, away: silence }, documents, [
     ...(who.said ?? []),
     ...events,
-    ...local,
+    ...local.statements,
   ]);
 }
 
@@ -68,21 +73,26 @@ async function askApiServer(
 }
 
 async function askAgent(
-  source: DocumentSource | undefined,
+  open: WhoCanBeAsked["open"],
   wanted: string | undefined,
   pod: PodName | undefined,
   asked: Asked[],
-): Promise<{ readonly documents: Documents; readonly title: string; readonly at?: string }> {
-  if (source === undefined) return { documents: {}, title: "" };
+): Promise<{ readonly documents: Documents; readonly at?: string; readonly away: readonly string[] }> {
+  if (open === undefined) return { documents: {}, away: [] };
+  const source = await attempt(`the agent of ${wanted ?? "this node"}`, asked, sourceMs, () => open(wanted));
+  const before = asked.length;
+  const away = (): readonly string[] =>
+    asked.slice(before - 1).flatMap(({ failure }) => (failure === undefined ? [] : [failure]));
+  if (source === undefined) return { documents: {}, away: away() };
   const { title } = source;
   const known =
     wanted === undefined ? await attempt(title, asked, sourceMs, (signal) => source.nodes(signal)) : [wanted];
   const [node] = known ?? [];
-  if (node === undefined) return { documents: {}, title };
+  if (node === undefined) return { documents: {}, away: away() };
   // Without a pod's node each would have to be asked; more than one is for --node to choose.
   if (known !== undefined && known.length > 1) {
     asked.push({ source: title, failure: `it has ${known.length} nodes, wanted --node NAME` });
-    return { documents: {}, title };
+    return { documents: {}, away: [] };
   }
   const got: Partial<Record<NodeKind, unknown>> = {};
   const ask = async <K extends (typeof documentKinds)[number]>(kind: K): Promise<void> => {
@@ -95,7 +105,7 @@ async function askAgent(
   await ask("node");
   // An agent that does not say what it is says nothing else either, and each would take its time.
   if (got.node !== undefined) await Promise.all(documentKinds.filter((kind) => kind !== "node").map(ask));
-  return { documents: got as Documents, title, at: node };
+  return { documents: got as Documents, at: node, away: got.node === undefined ? away() : [] };
 }
 
 /** What needs no agent is looked at where there is none that answers: it is slower, and the agent's own word is newer. */
@@ -103,19 +113,20 @@ async function askLocally(
   local: LocalNode | undefined,
   documents: Documents,
   asked: Asked[],
-): Promise<readonly Statement[]> {
-  if (local === undefined) return [];
+): Promise<{ readonly statements: readonly Statement[]; readonly isNode: boolean }> {
+  if (local === undefined) return { statements: [], isNode: false };
   const statements: Statement[] = [];
+  let isNode = false;
   const wanted = documents.node === undefined ? (["configuration", "log", "doctor"] as const) : [];
   for (const what of documents.node !== undefined && documents.findings === undefined
     ? (["doctor"] as const)
     : wanted) {
     const withinMs = what === "doctor" ? findingsMs : sourceMs;
-    statements.push(
-      ...((await attempt(`this node's ${what}`, asked, withinMs, (signal) => local.look(what, signal))) ?? []),
-    );
+    const found = await attempt(`this node's ${what}`, asked, withinMs, (signal) => local.look(what, signal));
+    if (what === "configuration") isNode = found !== undefined;
+    statements.push(...(found ?? []));
   }
-  return statements;
+  return { statements, isNode };
 }
 
 /** @returns `undefined` where it could not be asked, which `asked` tells then */
@@ -144,12 +155,12 @@ async function attempt<T>(
 function factsOf(
   head: Pick<Facts, "nowMs" | "state" | "node" | "asked"> & {
     readonly pod: PodName | undefined;
-    readonly title: string;
+    readonly away: readonly string[];
   },
   documents: Documents,
   said: readonly Statement[],
 ): Facts {
-  const { pod, title, ...rest } = head;
+  const { pod, away, ...rest } = head;
   const isOf = ({ podNamespace, podName }: { readonly podNamespace?: string; readonly podName?: string }): boolean =>
     pod !== undefined && podNamespace === pod.namespace && podName === pod.name;
   const calls = (documents.calls?.calls ?? []).filter(isOf).toSorted((a, b) => b.beganAtMs - a.beganAtMs);
@@ -164,7 +175,5 @@ function factsOf(
     agent: documents.node,
     findings: documents.findings?.findings ?? [],
   };
-  const away =
-    documents.node === undefined ? rest.asked.filter(({ source }) => title !== "" && source.includes(title)) : [];
   return { ...heard, statements: [...statementsIn(heard, away), ...said] };
 }

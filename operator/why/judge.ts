@@ -96,9 +96,14 @@ function ofMissingNetwork(facts: Facts): Verdict {
     const symptom = symptomOf(statement.text);
     return symptom === undefined ? [] : [{ statement, symptom }];
   });
-  const best = known.find(({ symptom }) => !symptom.isOfAsker);
+  const nearest = known.find(({ symptom }) => !symptom.isOfAsker);
+  const deeper = nearest?.symptom.isEffect
+    ? known.find(({ symptom, statement }) => !(symptom.isEffect || symptom.isOfAsker || statement.by === "call"))
+    : undefined;
+  const best = deeper ?? nearest;
   const said = heard.find(({ by }) => by !== "log");
-  if (best !== undefined && (said === undefined || !isCloser(said, best.statement))) return shown(facts, best);
+  if (best !== undefined && (deeper !== undefined || said === undefined || !isCloser(said, best.statement)))
+    return shown(facts, best);
   if (said !== undefined && symptomOf(said.text)?.isOfAsker === undefined)
     return {
       t: "cause",

@@ -1,11 +1,11 @@
-import type { Asked, Facts, Statement } from "./facts.ts";
+import type { Facts, Statement } from "./facts.ts";
 import { podText } from "./facts.ts";
 
 /** Sentences of one kind that count. */
 const maxOfKind = 50;
 
 /** What documents say is wrong, as sentences. @param away why the agent could not be asked */
-export function statementsIn(facts: Omit<Facts, "statements">, away: readonly Asked[]): readonly Statement[] {
+export function statementsIn(facts: Omit<Facts, "statements">, away: readonly string[]): readonly Statement[] {
   return [...fromCalls(facts), ...fromAgent(facts, away), ...fromFindings(facts), ...fromLeases(facts)];
 }
 
@@ -23,11 +23,10 @@ function fromCalls({ calls }: Omit<Facts, "statements">): readonly Statement[] {
     }));
 }
 
-function fromAgent({ agent }: Omit<Facts, "statements">, away: readonly Asked[]): readonly Statement[] {
+function fromAgent({ agent }: Omit<Facts, "statements">, away: readonly string[]): readonly Statement[] {
   const of = (by: "agent" | "problem", from: string, texts: readonly string[]): readonly Statement[] =>
     texts.slice(0, maxOfKind).map((text) => ({ by, from, text, isOfPod: false }));
-  const silence = away.flatMap(({ failure }) => (failure === undefined ? [] : [failure])).slice(0, 1);
-  if (agent === undefined) return of("agent", "the agent", silence);
+  if (agent === undefined) return of("agent", "asking the agent", away.slice(0, 1));
   return [
     ...of(
       "problem",

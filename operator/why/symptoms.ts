@@ -14,6 +14,8 @@ export interface Symptom {
   readonly todo: readonly string[];
   /** It tells of the caller, and not of the pod: the question has to be asked anew. */
   readonly isOfAsker?: true;
+  /** It has a cause of its own, which somebody else may tell: the last word of the agent, or its configuration. */
+  readonly isEffect?: true;
 }
 
 const readMessage = "the message names what to change";
@@ -23,7 +25,7 @@ export const symptoms: readonly Symptom[] = [
   {
     code: "not-root",
     row: '"this user may not connect (EACCES)"',
-    says: [["this user may not connect"]],
+    says: [["this user may not connect"], ["may not connect to"]],
     cause: "whoever asks may not speak to the agent: nearly everything of Pipette is for root alone",
     todo: ["ask again as root, or from outside of the node with a kubeconfig"],
     isOfAsker: true,
@@ -148,8 +150,14 @@ export const symptoms: readonly Symptom[] = [
   {
     code: "agent-away",
     row: "code 11, nobody listens (ENOENT, ECONNREFUSED)",
-    says: [["nobody listens"], ["connecting fails with ENOENT"], ["connecting fails with ECONNREFUSED"]],
+    says: [
+      ["nobody listens"],
+      ["nobody serves"],
+      ["connecting fails with ENOENT"],
+      ["connecting fails with ECONNREFUSED"],
+    ],
     cause: "no agent runs on the node, or it listens at another socket",
+    isEffect: true,
     todo: [
       '"systemctl status pipette-agent", or the log of the agent\'s pod on the node, tells what keeps it',
       "compare socket in both configurations",
@@ -158,10 +166,7 @@ export const symptoms: readonly Symptom[] = [
   {
     code: "agent-hangs",
     row: "code 11, deadline",
-    says: [
-      ["the agent", "there is no answer after"],
-      ["there is no answer after", "ms"],
-    ],
+    says: [["gives no answer within"], ["there is no answer after", "ms"]],
     cause: "the agent accepts calls and does not answer",
     todo: ["read its log, look at the machine's load, restart it: nothing is lost"],
   },
@@ -204,7 +209,7 @@ export const symptoms: readonly Symptom[] = [
   {
     code: "log-file-refused",
     row: "code 7, `logFile`",
-    says: [["logFile", 'ends in ".log"']],
+    says: [["logFile", "whose name ends in"]],
     cause: "logFile of the runtime's configuration names no log",
     todo: ["choose a name that ends in .log; DEL works meanwhile"],
   },

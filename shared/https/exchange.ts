@@ -59,6 +59,14 @@ export class Exchange implements Asker {
     return Array.isArray(value) ? value.join(",") : value;
   }
 
+  /** Aborted when nobody waits for the answer any more. */
+  get gone(): AbortSignal {
+    const gone = new AbortController();
+    if (this.#response.destroyed) gone.abort();
+    else this.#response.once("close", () => gone.abort());
+    return gone.signal;
+  }
+
   /** All headers that begin so, each with all its values. */
   *headersFrom(prefix: string): Generator<readonly [name: string, value: string]> {
     const raw = this.#request.rawHeaders;

@@ -44,7 +44,7 @@ export function refuse(
   });
 }
 
-const metricsPath = "/metrics";
+export const metricsPath = "/metrics";
 
 /**
  * Answers a scrape, and nothing else.

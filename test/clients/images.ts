@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { execa } from "execa";
-import { type TarEntry, tar } from "../../build/archive/tar.ts";
 import { layerOf, ociLayout } from "../../build/image/oci-layout.ts";
+import { type TarEntry, tar } from "../../shared/archive/tar.ts";
 
 /** Names of the two images; nothing is ever fetched under them. */
 export const pauseImage = "pipette.test/pause:1";

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { tar } from "../../build/archive/tar.ts";
 import { DebianPackages } from "../../build/image/debian-files.ts";
 import { ociLayout } from "../../build/image/oci-layout.ts";
 import { openVswitchFor } from "../../build/release/images.ts";
+import { tar } from "../../shared/archive/tar.ts";
 import { version } from "../../shared/version.ts";
 
 /** As manifests name it. */

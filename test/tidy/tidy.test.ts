@@ -98,7 +98,7 @@ const recovery = [
 const services = [
   ...[
     ...["server", "channel", "kubernetes", "policy", "terminal", "access", "https", "certificates", "metrics"],
-    "documents",
+    ...["documents", "archive"],
   ].map((room) => `shared/${room}/`),
   ...["read-document", "record-file", "mod"].map((name) => `shared/schema/${name}.ts`),
   "shared/os/atomic-file.ts",

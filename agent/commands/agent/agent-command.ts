@@ -13,12 +13,13 @@ import { Agent } from "../../agent.ts";
 import { openRegistry } from "../../cluster/open-registry.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { strangeKeysBeside } from "../../config/network-files.ts";
+import { nameOf } from "../../config/nodes-config.ts";
 import { openSecrets } from "../../config/own-files.ts";
 import { openFiles, readConfig, readText } from "../../config/read-config.ts";
 import { chooseDataPath } from "../../data-path-choice.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
-import type { MetricsOptions, MetricsServer } from "../../metrics-server.ts";
+import type { AgentHttps, HttpsOptions } from "../../https-server.ts";
 import type { Examined, LogLevels } from "../../views/mod.ts";
 import { agentLogFileBytes, asService, logInto } from "./agent-supervision.ts";
 
@@ -134,7 +135,8 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
   const system = await openSystem();
   await using followed = configFile === undefined ? undefined : followConfig(configFile, config, logger);
   await using health = new HealthServer();
-  await using metrics = await openMetrics(config, { logger, env: io.env });
+  const node = nameOf(config.nodes ?? {});
+  await using https = await openHttps(config, { logger, env: io.env, logLevels, node });
   const context = { who: "the agent", logger, system, env: io.env, supervisor, restartWanted: followed?.changed };
   // Awaited here, so that the watchers end after the agent.
   return await runDaemon(context, async () => {
@@ -143,7 +145,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
     const agent = await Agent.start(config, {
       logger,
       system,
-      meter: metrics?.meter,
+      meter: https?.meter,
       logLevels,
       examine: examineNode,
       ...(registry === undefined ? {} : { registry }),
@@ -151,7 +153,8 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
       ...(await chooseDataPath(config, logger)),
     });
     health.started(agent);
-    metrics?.read((samples) => agent.measure(samples));
+    https?.read((samples) => agent.measure(samples));
+    https?.tell(agent);
     void warmUp(logger);
     return agent;
   });
@@ -165,10 +168,10 @@ async function examineNode(config: AgentConfig): Promise<Examined> {
 }
 
 /** Loaded where it is asked for: it holds an HTTPS server, and the client of an API server. */
-async function openMetrics({ metrics }: AgentConfig, options: MetricsOptions): Promise<MetricsServer | undefined> {
+async function openHttps({ metrics }: AgentConfig, options: HttpsOptions): Promise<AgentHttps | undefined> {
   if (metrics === undefined) return undefined;
-  const { MetricsServer } = await import("../../metrics-server.ts");
-  return new MetricsServer(metrics, options);
+  const { AgentHttps } = await import("../../https-server.ts");
+  return new AgentHttps(metrics, options);
 }
 
 /**

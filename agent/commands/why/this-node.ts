@@ -75,7 +75,7 @@ async function configuration(
 }
 
 /** @throws {Error} where there is no log to read */
-async function logText(file: string | undefined): Promise<string> {
+export async function logText(file: string | undefined): Promise<string> {
   if (file !== undefined) {
     try {
       return (await readFile(file)).subarray(-maxLogBytes).toString("utf8");

@@ -1,24 +1,31 @@
+import { hostname } from "node:os";
 import {
   type Asked,
+  type DocumentSource,
   gather,
   judge,
+  openSource,
   type PodName,
   type Verdict,
   verdictObject,
   verdictText,
+  type Way,
   type WhoCanBeAsked,
+  wayOptions,
 } from "../../../operator/mod.ts";
-import { ApiClient } from "../../../shared/kubernetes/mod.ts";
+import { ApiClient, operatorAccess } from "../../../shared/kubernetes/mod.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
-import { accessOf, clusterOptions } from "../policy/ask-cluster.ts";
+import { clusterOptions } from "../policy/ask-cluster.ts";
 import { thisNode } from "./this-node.ts";
 
 const action = "say why";
+/** For the agent behind the socket to say whose it is. */
+const hereMs = 3_000;
 
 const options = {
   node: { value: "NAME", help: "the pod's node (default: where the API server says it runs, else this one)" },
@@ -28,17 +35,16 @@ const options = {
   },
   log: { value: "FILE", of: "file", help: "the agent's log (default: the journal of this node)" },
   config: { value: "FILE", of: "file", help: `the agent's configuration (default ${paths.agentConfig})` },
-  ...clusterOptions,
+  ...{ namespace: clusterOptions.namespace, json: clusterOptions.json },
+  ...wayOptions,
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
-interface Given {
+interface Given extends Way {
   readonly node: string | undefined;
   readonly event: string | undefined;
   readonly log: string | undefined;
   readonly config: string | undefined;
   readonly namespace: string | undefined;
-  readonly kubeconfig: string | undefined;
-  readonly context: string | undefined;
   readonly json: boolean;
 }
 
@@ -58,11 +64,14 @@ no agent answers. Who cannot be asked is named. Without a pod: why the node give
   run: async ({ options: given, operands: [text] }, io) => {
     const failures: Asked[] = [];
     await using asked = new AsyncDisposableStack();
-    const client = text === undefined ? undefined : await clientOf(given, io, failures, asked);
+    const isLive = given.bundle === undefined;
+    const client = text === undefined || !isLive ? undefined : await clientOf(given, io, failures, asked);
     const pod = text === undefined ? undefined : podOf(text, given.namespace ?? client?.namespace ?? "default");
     const who: WhoCanBeAsked = {
       ...(client === undefined ? {} : { client: client.client }),
-      local: thisNode(given),
+      open: (node) => wayTo(node, given, io, asked),
+      isHere: (node) => node === hostname() || node === io.env["PIPETTE_NODE_NAME"],
+      ...(isLive ? { local: thisNode(given) } : {}),
       failures,
       ...(given.event === undefined
         ? {}
@@ -89,6 +98,25 @@ function podOf(text: string, namespace: string): PodName {
   return second === undefined ? { namespace, name: first } : { namespace: first, name: second };
 }
 
+/**
+ * The way that the options name, else the socket, where the agent behind it is the pod's node's, else the API server.
+ * @throws {CniError} 7 why none can be gone
+ */
+async function wayTo(
+  node: string | undefined,
+  given: Given,
+  io: TerminalIo,
+  resources: AsyncDisposableStack,
+): Promise<DocumentSource> {
+  const isNamed = [given.socket, given.kubeconfig, given.context, given.bundle].some((one) => one !== undefined);
+  const source = resources.use(
+    await openSource(given, isNamed && node !== undefined && given.socket === undefined, io),
+  );
+  if (isNamed || node === undefined) return source;
+  const here = await source.nodes(AbortSignal.timeout(hereMs)).catch((): readonly string[] => []);
+  return here.length === 0 || here.includes(node) ? source : resources.use(await openSource(given, true, io));
+}
+
 /** Without a kubeconfig there is still the agent: then it is only named. */
 async function clientOf(
   { kubeconfig, context }: Given,
@@ -97,7 +125,7 @@ async function clientOf(
   resources: AsyncDisposableStack,
 ): Promise<{ readonly client: ApiClient; readonly namespace: string | undefined } | undefined> {
   try {
-    const access = await accessOf(kubeconfig, context, io.env);
+    const access = await operatorAccess({ file: kubeconfig, context }, io.env);
     return { client: resources.use(new ApiClient(access, { env: io.env })), namespace: access.namespace };
   } catch (caught) {
     failures.push({ source: "the API server", failure: reasonOf(caught) });

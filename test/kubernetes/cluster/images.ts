@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TarEntry } from "../../../build/archive/tar.ts";
+import type { TarEntry } from "../../../shared/archive/tar.ts";
 import { image } from "../../clients/images.ts";
 import { executables } from "../../conformance/plugin.ts";
 import { kubernetesProgram } from "../assets.ts";

@@ -1,0 +1,85 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bundleIndexSchema } from "../../shared/documents/mod.ts";
+import { validate } from "../../shared/schema/mod.ts";
+import { archiveOf, indexOf, readableIndex, writeBundle } from "./archive.ts";
+import { collect, type Item } from "./collect.ts";
+import { limits } from "./limits.ts";
+import { Redactor } from "./redact.ts";
+
+const item = (path: string, work: Item["work"], more: Partial<Item> = {}): Item => ({ path, work, ...more });
+const textOf = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
+
+describe("collecting", () => {
+  test("one that fails, throws at once, hangs or is too large is named, and the rest is there", async () => {
+    const items = [
+      item("a.txt", async () => "all well"),
+      item("b.txt", async () => Promise.reject(new Error("no such program"))),
+      item("c.txt", () => new Promise(() => undefined), { withinMs: 30 }),
+      item("d.json", async () => ({ kind: "node", token: "abcdef" })),
+      item("e.json", async () => ({ large: "x".repeat(limits.itemBytes) })),
+    ];
+    const told: number[] = [];
+    const { files, failures } = await collect(items, new Redactor(), (done) => told.push(done));
+    expect(files.map(({ path }) => path)).toEqual(["a.txt", "d.json"]);
+    expect(JSON.parse(textOf(files[1]?.bytes))).toEqual({ kind: "node", token: "[left out]" });
+    expect(failures).toEqual([
+      { item: "b.txt", reason: "no such program" },
+      { item: "c.txt", reason: "it was not there after 30 ms" },
+      { item: "e.json", reason: expect.stringMatching(/^it has \d+ bytes, wanted at most/) },
+    ]);
+    expect(told).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  test("of a long log the end is kept, of a long dump the beginning, and it says so", async () => {
+    const long = `first ${"x".repeat(limits.itemBytes)} last`;
+    const { files } = await collect(
+      [item("dump.txt", async () => long), item("log.txt", async () => long, { keepsEnd: true })],
+      new Redactor(),
+    );
+    const [dump = "", log = ""] = files.map(({ bytes }) => textOf(bytes));
+    expect([dump.startsWith("first"), dump.endsWith("left out here]\n")]).toEqual([true, true]);
+    expect([log.endsWith(" last"), log.startsWith("[11 characters")]).toEqual([true, true]);
+  });
+
+  test("a reason is cleaned too", async () => {
+    const { failures } = await collect(
+      [item("a", async () => Promise.reject(new Error("Bearer abcdefgh12345")))],
+      new Redactor(),
+    );
+    expect(failures[0]?.reason).toBe("Bearer [left out]");
+  });
+});
+
+describe("the archive", () => {
+  let directory = "";
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), "pt-bundle-"));
+  });
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  const collected = {
+    files: [{ path: "nodes/a/pods.json", bytes: new TextEncoder().encode("{}\n") }],
+    failures: [{ item: "nodes/a/flows.json", reason: "a | b\nc" }],
+  };
+  const about = { madeAtMs: 1_700_000_000_000, nodes: ["a"], leftOut: 3 };
+
+  test("has checksums that its own tools confirm, and an index in the shape of the documents", async () => {
+    const file = join(directory, "bundle.tar.gz");
+    await writeBundle(file, archiveOf(collected, about));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const run = Bun.spawnSync(["sh", "-c", `tar -xzf bundle.tar.gz && sha256sum -c SHA256SUMS`], { cwd: directory });
+    expect([run.exitCode, textOf(run.stdout)]).toEqual([0, "nodes/a/pods.json: OK\n"]);
+    const index: unknown = JSON.parse(readFileSync(join(directory, "index.json"), "utf8"));
+    expect(validate(bundleIndexSchema, index, { unknownKeys: "refused", maxIssues: 5 }).t).toBe("ok");
+    await expect(writeBundle(file, new Uint8Array())).rejects.toThrow("it is there already");
+  });
+
+  test("is told to people in a table that nobody's words break", () => {
+    const text = readableIndex(indexOf(collected, about), about.leftOut);
+    expect(text).toContain("| nodes/a/pods.json | 3 |");
+    expect(text).toContain("| nodes/a/flows.json | a \\| b c |");
+  });
+});

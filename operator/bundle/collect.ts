@@ -1,0 +1,85 @@
+import { reasonOf } from "../../shared/reason.ts";
+import { limits } from "./limits.ts";
+
+/** One thing that belongs into a bundle. */
+export interface Item {
+  /** In the bundle: `nodes/a/pods.json`. */
+  readonly path: string;
+  /** A text, or a document. It may go on after its time; nobody waits for it then. @throws why it cannot be had */
+  readonly work: (signal: AbortSignal) => Promise<string | object>;
+  readonly withinMs?: number;
+  /** Of a longer text the end is kept: of logs, not of dumps. */
+  readonly keepsEnd?: boolean;
+}
+
+export interface Collected {
+  readonly files: readonly { readonly path: string; readonly bytes: Uint8Array }[];
+  readonly failures: readonly { readonly item: string; readonly reason: string }[];
+}
+
+/** What makes a text safe to give away. */
+interface Cleaner {
+  text(text: string): string;
+  json(value: unknown): unknown;
+}
+
+/**
+ * Does all items, some at a time, each within its own time. One that fails or is late is named, and takes nothing from
+ * the others; so does one for which there is no room.
+ */
+export async function collect(
+  items: readonly Item[],
+  cleaner: Cleaner,
+  told: (done: number, total: number) => void = () => undefined,
+): Promise<Collected> {
+  const files: { path: string; bytes: Uint8Array }[] = [];
+  const failures: { item: string; reason: string }[] = [];
+  const waiting = [...items];
+  let bytesLeft = limits.bundleBytes;
+  let done = 0;
+  const one = async (item: Item): Promise<void> => {
+    try {
+      const bytes = cleaned(await withinTime(item), item, cleaner);
+      if (bytes.length > bytesLeft)
+        throw new Error(`it has ${bytes.length} bytes, and the bundle has room for ${bytesLeft} more`);
+      bytesLeft -= bytes.length;
+      files.push({ path: item.path, bytes });
+    } catch (caught) {
+      failures.push({ item: item.path, reason: cleaner.text(reasonOf(caught)) });
+    }
+    told(++done, items.length);
+  };
+  const work = async (): Promise<void> => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await one(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(limits.atATime, items.length) }, work));
+  const byPath =
+    <T>(of: (one: T) => string) =>
+    (a: T, b: T) =>
+      of(a) < of(b) ? -1 : 1;
+  return { files: files.toSorted(byPath(({ path }) => path)), failures: failures.toSorted(byPath(({ item }) => item)) };
+}
+
+async function withinTime({ work, withinMs = limits.itemMs }: Item): Promise<string | object> {
+  const late = AbortSignal.timeout(withinMs);
+  const gone = Promise.withResolvers<never>();
+  late.addEventListener("abort", () => gone.reject(new Error(`it was not there after ${withinMs} ms`)), { once: true });
+  const working = work(late);
+  // Whatever becomes of it later.
+  working.catch(() => undefined);
+  return await Promise.race([working, gone.promise]);
+}
+
+function cleaned(value: string | object, { keepsEnd = false }: Item, cleaner: Cleaner): Uint8Array {
+  if (typeof value !== "string") {
+    const bytes = new TextEncoder().encode(`${JSON.stringify(cleaner.json(value), null, 1)}\n`);
+    if (bytes.length > limits.itemBytes)
+      throw new Error(`it has ${bytes.length} bytes, wanted at most ${limits.itemBytes}`);
+    return bytes;
+  }
+  const most = limits.itemBytes;
+  const note = `[${value.length - most} characters were left out here]\n`;
+  // Cut before it is searched: a secret that is cut in two is looked for on both sides of nothing.
+  const part = value.length <= most ? value : keepsEnd ? note + value.slice(-most) : value.slice(0, most) + note;
+  return new TextEncoder().encode(cleaner.text(part));
+}
