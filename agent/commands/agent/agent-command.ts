@@ -13,12 +13,14 @@ import { Agent } from "../../agent.ts";
 import { openRegistry } from "../../cluster/open-registry.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
 import { strangeKeysBeside } from "../../config/network-files.ts";
+import { nameOf } from "../../config/nodes-config.ts";
 import { openSecrets } from "../../config/own-files.ts";
 import { openFiles, readConfig, readText } from "../../config/read-config.ts";
 import { chooseDataPath } from "../../data-path-choice.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
 import type { MetricsOptions, MetricsServer } from "../../metrics-server.ts";
+import type { ReadDocument } from "../../presence/mod.ts";
 import type { Examined, LogLevels } from "../../views/mod.ts";
 import { agentLogFileBytes, asService, logInto } from "./agent-supervision.ts";
 
@@ -135,6 +137,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
   await using followed = configFile === undefined ? undefined : followConfig(configFile, config, logger);
   await using health = new HealthServer();
   await using metrics = await openMetrics(config, { logger, env: io.env });
+  await using presence = new AsyncDisposableStack();
   const context = { who: "the agent", logger, system, env: io.env, supervisor, restartWanted: followed?.changed };
   // Awaited here, so that the watchers end after the agent.
   return await runDaemon(context, async () => {
@@ -152,6 +155,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
     });
     health.started(agent);
     metrics?.read((samples) => agent.measure(samples));
+    presence.use(await openPresence(config, agent, { logger, env: io.env }));
     void warmUp(logger);
     return agent;
   });
@@ -163,6 +167,20 @@ async function examineNode(config: AgentConfig): Promise<Examined> {
   const { findings, ...counted } = await examine(config);
   return { ...counted, findings: findings.map(findingView) };
 }
+
+/** Loaded where it is asked for: it holds the client of an API server. */
+async function openPresence(
+  { clusterState, nodes }: AgentConfig,
+  agent: Agent,
+  { logger, env }: Pick<MetricsOptions, "logger" | "env">,
+): Promise<AsyncDisposable | undefined> {
+  if (clusterState === undefined) return undefined;
+  const { openNodePresence } = await import("../../presence/mod.ts");
+  const document: ReadDocument = (kind) => agent.document({ kind, name: "", ifNotRevision: "", waitMs: 0 }, never);
+  return openNodePresence(clusterState, nameOf(nodes ?? {}), { document, logger, env });
+}
+
+const never = new AbortController().signal;
 
 /** Loaded where it is asked for: it holds an HTTPS server, and the client of an API server. */
 async function openMetrics({ metrics }: AgentConfig, options: MetricsOptions): Promise<MetricsServer | undefined> {
