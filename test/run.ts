@@ -28,12 +28,12 @@ for (const check of [...checks, executables]) {
 const reporter = new ClosingReporter(print);
 const inFront = "--in-front";
 const files = process.argv.slice(2).filter((word) => word !== inFront);
-// Each lane waits much, for clocks, switches and Windows' processes: side by side they keep two cores busy.
-const beside = ["windows", "apart", "peers", "forwarded"];
-// Of a length that only those wait for who ask for it, by the names of files.
-const clusters = files.length === 0 ? [] : ["clusters"];
-const early = projects.filter((name) => ![...beside, "clusters", "forwarded-rest"].includes(name));
-const lanes = process.argv.includes(inFront) ? [["forwarded", "forwarded-rest"]] : [early, [...beside, ...clusters]];
+// Each lane waits much, for clocks, switches, Windows' processes and kubelets: side by side they keep two cores busy.
+const beside = ["windows", "apart", "forwarded"];
+// Whole clusters are of a length that only those wait for who ask for them, by the names of files.
+const waiting = ["peers", ...(files.length === 0 ? [] : ["clusters"])];
+const early = projects.filter((name) => ![...beside, "peers", "clusters", "forwarded-rest"].includes(name));
+const lanes = process.argv.includes(inFront) ? [["forwarded", "forwarded-rest"]] : [early, beside, waiting];
 const runs = lanes.map((project) =>
   startVitest("test", files, { watch: false, run: true, project, passWithNoTests: true, reporters: [reporter] }),
 );
