@@ -98,7 +98,7 @@ async function wantedOf(
   const failures: { item: string; reason: string }[] = [];
   try {
     source = resources.use(
-      await openSource({ ...given, bundle: undefined, socket: given.socket ?? config?.socket }, elsewhere, io.env),
+      await openSource({ ...given, bundle: undefined, socket: given.socket ?? config?.socket }, elsewhere, io),
     );
   } catch (caught) {
     failures.push({ item: "documents", reason: reasonOf(caught) });
