@@ -12,6 +12,7 @@ import { addNode, shipped } from "./registry-node.ts";
 import { account, agentToken, requestToken } from "./service-account.ts";
 
 const mac = "node.pipette.io/mac-address";
+const encryption = "node.pipette.io/encryption";
 
 describeWith("the rights of an agent at a real API server", ["kube-apiserver", "etcd", "openssl"], () => {
   let server: ApiServer;
@@ -71,9 +72,11 @@ describeWith("the rights of an agent at a real API server", ["kube-apiserver", "
     expect([status, body.message]).toEqual([422, expect.stringContaining("an agent changes no")]);
   });
 
-  test("its own annotation it sets, changes and takes away, and others do what they like", async () => {
+  test("its own annotations it sets, changes and takes away, and others do what they like", async () => {
     for (const value of ["02:00:00:00:00:0a", "02:00:00:00:00:0b", null])
       expect((await patch("node-a", annotated({ [mac]: value }), own)).status).toBe(200);
+    for (const value of ["wireguard:a", "wireguard:b", null])
+      expect((await patch("node-a", annotated({ [encryption]: value }), own)).status).toBe(200);
     expect((await server.ask("PATCH", "/api/v1/nodes/node-b", annotated({ anything: "x" }))).status).toBe(200);
   });
 

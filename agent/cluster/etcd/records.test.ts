@@ -16,11 +16,14 @@ describe("the record of a node", () => {
     expect(readNode("n1", writeNode(node))).toEqual(node);
     const { mac: _, ...plain } = node;
     expect(readNode("n1", writeNode(plain))).toEqual(plain);
+    const encryption = { type: "wireguard", key: Buffer.alloc(32, 1).toString("base64") } as const;
+    expect(readNode("n1", writeNode({ ...node, encryption }))).toEqual({ ...node, encryption });
   });
 
   test.each([
     ["n1", "", "it is empty"],
     ["n1", "[]", "wanted one JSON object"],
+    ["n1", JSON.stringify({ ...JSON.parse(writeNode(node)), encryption: "rot13" }), '"encryption" is "rot13"'],
     ["n1", "x".repeat(20_000), "it has 20000 characters, wanted 16384 at most"],
     ["n1", JSON.stringify({ ...JSON.parse(writeNode(node)), subnets: [] }), '"subnets" is []'],
     [

@@ -67,6 +67,20 @@ describe("a Node is read", () => {
   });
 });
 
+test("a node's key is an annotation, which is set, changed and taken away with what the node says of itself", async () => {
+  const key = (byte: number) => Buffer.alloc(32, byte).toString("base64");
+  const annotationsOf = async (encryption?: { readonly type: "wireguard"; readonly key: string }) => {
+    await registry.register({ ...self("a"), ...(encryption === undefined ? {} : { encryption }) });
+    return (await registry.list()).find(({ name }) => name === "a")?.encryption;
+  };
+  server.put("a", ["10.1.0.0/24"], "192.0.2.1", {});
+  for (const byte of [1, 2])
+    expect(await annotationsOf({ type: "wireguard", key: key(byte) })).toEqual({ type: "wireguard", key: key(byte) });
+  expect(await annotationsOf()).toBeUndefined();
+  const strange = { metadata: { name: "a", annotations: { "node.pipette.io/encryption": "wireguard:x" } } };
+  expect(nodeOf(strange)).not.toHaveProperty("encryption");
+});
+
 test("registering sets the MAC once, and waits for the pod CIDRs", async () => {
   server.put("a", [], "192.0.2.1");
   const registering = registry.register(self("a"));
