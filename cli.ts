@@ -76,6 +76,11 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/trace/trace-command.ts")).traceCommand,
     },
     {
+      name: "log-level",
+      summary: "what agents log: look, and change it while they run",
+      load: async () => (await import("./operator/mod.ts")).logLevelCommand,
+    },
+    {
       name: "ipam",
       summary: "the addresses of this node: look, change, check, serve",
       load: async () => (await import("./ipam/mod.ts")).loadIpamCommands(),
@@ -101,6 +106,14 @@ const pipette: CommandGroup = defineGroup({
       load: async () => (await import("./agent/commands/services/services-commands.ts")).servicesCommands,
     },
     {
+      name: "ui",
+      summary: "the network in a browser, served to this machine alone",
+      load: async () =>
+        (await import("./operator/page/mod.ts")).uiCommand(
+          (await import("./agent/commands/own-program.ts")).ownProgram,
+        ),
+    },
+    {
       name: "install",
       summary: "put Pipette on this node, or upgrade it",
       load: async () => (await import("./agent/commands/install/mod.ts")).installCommand,
@@ -123,10 +136,21 @@ const pipette: CommandGroup = defineGroup({
   ],
 });
 
-/** @returns exit status: one of `exitStatus` */
-export async function runTerminal(isIpam: boolean, args: readonly string[]): Promise<number> {
+/** Names of the executable by which kubectl finds it (docs/operator.md). */
+const kubectlNames = { plugin: "kubectl-pipette", completion: "kubectl_complete-pipette" } as const;
+
+/** @param name of the executable, as it was started @returns exit status: one of `exitStatus` */
+export async function runTerminal(name: string, args: readonly string[]): Promise<number> {
   const io = processTerminal();
-  if (args.length > 0) return runCommand("pipette", pipette, args[0] === "--version" ? ["version"] : args, io);
+  if (name === kubectlNames.completion) {
+    const { cobraCompletion } = await import("./shared/terminal/completion/cobra.ts");
+    io.stdout(await cobraCompletion(pipette, args));
+    return exitStatus.done;
+  }
+  const words = args[0] === "--version" ? ["version"] : args;
+  if (name === kubectlNames.plugin) return runCommand("kubectl pipette", pipette, words, { ...io, isKubectl: true });
+  if (args.length > 0) return runCommand("pipette", pipette, words, io);
+  const isIpam = name === "pipette-ipam";
   // The text that the CNI library prints when a plugin is started by hand.
   if (isIpam) io.stderr(about("pipette-ipam", "CNI IPAM plugin"));
   else io.stderr(`${about("pipette", "CNI plugin and node agent")}\n${helpOf("pipette", pipette)}`);

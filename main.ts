@@ -8,7 +8,7 @@ const isIpam = ["pipette-ipam", "pipette-ipam.exe"].includes(name.toLowerCase())
 
 if (process.env["CNI_COMMAND"] === undefined) {
   const { runTerminal } = await import("./cli.ts");
-  process.exitCode = await runTerminal(isIpam, process.argv.slice(2));
+  process.exitCode = await runTerminal(name.toLowerCase().replace(".exe", ""), process.argv.slice(2));
 } else if (isIpam) {
   process.exit(await (await import("./ipam/main.ts")).runIpamProcess());
 } else {

@@ -67,7 +67,7 @@ const config = defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["{cni,ipam,agent,controller,operator,shared,build,forward}/**/*.test.ts", ...fuzzing],
+          include: ["{cni,ipam,agent,controller,operator,ui,shared,build,forward}/**/*.test.ts", ...fuzzing],
           testTimeout: 30_000,
           hookTimeout: 60_000,
           expect,

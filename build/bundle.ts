@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { carriedMark } from "../agent/commands/install/executable-marks.ts";
+import { type BundledPage, bundlePage } from "../operator/page/bundle-page.ts";
 import { type Processor, seal } from "./seal.ts";
 
 /** How executables are made of sources. */
@@ -102,7 +103,7 @@ export async function bundling(entry: string) {
     // Without this it would be a package's directory on the compiling machine, so that the executable would depend on
     // the place of the sources and reveal it. Files there are not in the executable anyway.
     define: { __dirname: JSON.stringify("/") },
-    plugins: [inPieces(await bundlePieces())],
+    plugins: [inPieces(await bundlePieces()), withPage(await bundlePage())],
   } as const satisfies Partial<Bun.BuildConfig>;
 }
 
@@ -133,6 +134,17 @@ const inPieces = (texts: ReadonlyMap<string, string>): Bun.BunPlugin => ({
       const contents = texts.get(path);
       return contents === undefined ? undefined : { contents, loader: "js" };
     });
+  },
+});
+
+/** The page's files as texts in the executable: read when somebody opens the page, and not before. */
+const withPage = ({ files }: BundledPage): Bun.BunPlugin => ({
+  name: "the page's files",
+  setup(build) {
+    const texts = files.map(({ gzip, ...file }) => ({ ...file, gzip: Buffer.from(gzip).toString("base64") }));
+    const contents = `export const pageFiles = async () =>
+      ${JSON.stringify(texts)}.map((file) => ({ ...file, gzip: Uint8Array.fromBase64(file.gzip) }));`;
+    build.onLoad({ filter: /[\\/]operator[\\/]page[\\/]page-files\.ts$/ }, () => ({ contents, loader: "js" }));
   },
 });
 

@@ -8,12 +8,14 @@ const bin = (tool: string): string => `${import.meta.dir}/../node_modules/.bin/$
 
 export const checks: readonly Check[] = [
   { name: "types (tsc)", command: [bin("tsc"), "-p", "."] },
+  { name: "types of the page (tsc)", command: [bin("tsc"), "-p", "ui"] },
   { name: "format and lint (biome)", command: [bin("biome"), "check", "--error-on-warnings", "."] },
   { name: "unused files, exports and dependencies (knip)", command: [process.execPath, bin("knip"), "--no-progress"] },
   {
     name: "what only tests use (knip without them)",
     command: [process.execPath, bin("knip"), "--no-progress", "--config", "build/knip-product.json"],
   },
+  { name: "the page's size", command: [process.execPath, "run", "build/page-size.ts"] },
 ];
 
 /** Runs one check from the repository's root; `output` is what it said, both streams. */

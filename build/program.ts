@@ -14,7 +14,7 @@ export type Platform = (typeof platforms)[number];
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Files that end up in the executable or decide how it is made. */
 const inputs = [
-  ...["main.ts", "cli.ts", "cni", "ipam", "agent", "controller", "shared", "forward"],
+  ...["main.ts", "cli.ts", "cni", "ipam", "agent", "controller", "operator", "ui", "shared", "forward"],
   ...["package.json", "package-lock.json"],
   ...["build/program.ts", "build/bundle.ts", "build/seal.ts", "build/forward.ts"],
   ...["LICENSE", "build/release/licences.ts", "build/release/components.ts"],

@@ -83,6 +83,7 @@ test="$bench
   skopeo libhivex-bin                                 # read the images that are made, and the registry hives in one
   zsh                                                 # runs its completion script
   wine64 gcc-mingw-w64-x86-64                         # pipette.exe, and our stubs of Windows' own DLLs
+  chromium                                            # the browser that looks at the page
   golang-go golang-google-grpc-dev golang-goprotobuf-dev protobuf-compiler libprotobuf-dev   # grpc-go as a peer"
 
 case $use in

@@ -4,6 +4,7 @@ export { collect, type Item } from "./bundle/collect.ts";
 export { agentPodItems, clusterItems, documentItems } from "./bundle/items.ts";
 export { Redactor } from "./bundle/redact.ts";
 export { getCommand } from "./commands/get-command.ts";
+export { logLevelCommand } from "./commands/log-level-command.ts";
 export { type Answer, type DocumentSource, maxWaitMs, type Question } from "./document-source.ts";
 export { SocketSource } from "./socket-source.ts";
 export { openSource, type Way, wayOptions } from "./ways.ts";

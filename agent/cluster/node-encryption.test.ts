@@ -3,15 +3,15 @@ import { formatEncryption, parseEncryption } from "./node-encryption.ts";
 
 const key = `${"x".repeat(42)}4=`;
 
-test.each(["ipsec", `wireguard:${key}`])("reads what it writes: %s", (text) => {
-  const read = parseEncryption(text);
-  expect(read && formatEncryption(read)).toBe(text);
+test("reads what it writes", () => {
+  const read = parseEncryption(`wireguard:${key}`);
+  expect(read && formatEncryption(read)).toBe(`wireguard:${key}`);
 });
 
 test.each([
   "",
   "none",
-  "IPSEC",
+  "ipsec",
   "wireguard",
   "wireguard:",
   `wireguard:${key}x`,

@@ -19,7 +19,10 @@ const listen = text(`${listenRule} with an IP address`, (given): ListenAddress |
 
 /** `metrics` of `agent.yaml`. */
 export const metricsSchema = object({
-  listen: required(listen, "where `/metrics` is answered: `127.0.0.1:10352`, `[::]:10352`"),
+  listen: required(
+    listen,
+    "where `/metrics` is answered, and to operators `/v1/documents/…` (HTTPS only): `127.0.0.1:10352`, `[::]:10352`",
+  ),
   plain: defaulted(
     boolean,
     false,

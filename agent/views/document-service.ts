@@ -37,7 +37,7 @@ function changeLevel(levels: LogLevels, wanted: string, by: string): void {
 }
 
 /** @throws {RpcError} for what is no level */
-function levelOf(text: string): LogLevel {
+export function levelOf(text: string): LogLevel {
   const level = logLevels.find((one) => one === text);
   if (level !== undefined) return level;
   const is = `it is "${brief(text, 40)}", wanted one of ${logLevels.join(", ")}`;

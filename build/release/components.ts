@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { bundlePage } from "../../operator/page/bundle-page.ts";
 import { bundling } from "../bundle.ts";
 import { whyNoSmallProgram } from "../forward.ts";
 
@@ -24,11 +25,16 @@ export async function bundledPackages(root: string, entry: string): Promise<read
   const names = new Set<string>();
   for (const { inputs } of Object.values(metafile?.outputs ?? {}))
     for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
-      const name = /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1];
+      const name = packageIn(path);
       if (name !== undefined && bytesInOutput > 0) names.add(name);
     }
+  // The page is bundled apart, for browsers.
+  for (const path of (await bundlePage()).inputs) names.add(packageIn(path) ?? "");
+  names.delete("");
   return [...names].sort().map((name) => npmPackage(root, name));
 }
+
+const packageIn = (path: string): string | undefined => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1];
 
 function npmPackage(root: string, name: string): Component {
   const directory = join(root, "node_modules", name);

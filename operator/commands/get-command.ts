@@ -49,7 +49,7 @@ flows a table, whose flows are shown then.`,
     const signal = new AbortController().signal;
     try {
       const elsewhere = options["all-nodes"] || options.node.length > 0;
-      await using source = await openSource(options, elsewhere, io.env);
+      await using source = await openSource(options, elsewhere, io);
       if (!isNodeKind(kind)) return await showCluster(source, form, io, signal);
       const question: Question = { kind, ...nameOf(kind, name, options.namespace) };
       const nodes = await chosenNodes(source, options, signal);

@@ -122,7 +122,7 @@ describe("the verdict", () => {
 
 describe("the table of symptoms in docs/troubleshooting.md", () => {
   const text = readFileSync("docs/troubleshooting.md", "utf8");
-  const table = text.slice(text.indexOf("| what you see |"), text.indexOf("## pipette doctor"));
+  const table = text.slice(text.indexOf("| what you see |"), text.indexOf("## pipette why"));
   const rows = table
     .split("\n")
     .slice(2)

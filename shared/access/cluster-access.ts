@@ -3,6 +3,7 @@ import type { Logger } from "../log.ts";
 import type { Pod } from "../policy/mod.ts";
 import { reasonOf } from "../reason.ts";
 import { type Asker, type ClientTrust, certifiedUser } from "./client-trust.ts";
+import { operatorToken } from "./operator-token.ts";
 import { Refusal } from "./refusal.ts";
 import { Reviews } from "./reviews.ts";
 import type { Reach, User, Wish } from "./user.ts";
@@ -13,6 +14,8 @@ export interface ClusterAccessOptions {
   readonly trust: () => ClientTrust;
   /** By `namespace/name`. */
   readonly pod: (key: string) => Pod | undefined;
+  /** Takes tokens for this audience in `operatorToken.header`; absent: no header but `authorization` says who asks. */
+  readonly operatorAudience?: string;
 }
 
 const reviewPath = {
@@ -35,7 +38,8 @@ export class ClusterAccess {
 
   /** @throws {Refusal} 401 for nobody who is known, 503 where that cannot be asked */
   async userOf(asker: Asker): Promise<User> {
-    const user = certifiedUser(asker, this.#options.trust()) ?? (await this.#bearer(asker));
+    const user =
+      certifiedUser(asker, this.#options.trust()) ?? (await this.#operator(asker)) ?? (await this.#bearer(asker));
     if (user === undefined) throw new Refusal(401, "nobody who is known");
     return user;
   }
@@ -80,6 +84,21 @@ export class ClusterAccess {
     });
   }
 
+  /** Somebody with a token that is for this server, and for no other: an API server does not take it either. */
+  async #operator(asker: Asker): Promise<User | undefined> {
+    const audience = this.#options.operatorAudience;
+    const token = audience === undefined ? undefined : asker.header(operatorToken.header);
+    if (audience === undefined || token === undefined || !isToken(token)) return undefined;
+    return await this.#tokens.get(`${audience} ${token}`, async () => {
+      const spec = { token, audiences: [audience] };
+      const review = { kind: "TokenReview", apiVersion: "authentication.k8s.io/v1", spec };
+      const { status } = await this.#review("token", review);
+      // An authenticator that knows nothing of audiences says none, and may have taken a token for anybody.
+      const isForThis = listIn(status, "audiences").includes(audience);
+      return status["authenticated"] === true && isForThis ? readUser(mapIn(status, "user")) : undefined;
+    });
+  }
+
   async #review(what: keyof typeof reviewPath, review: object): Promise<{ readonly status: ApiObject }> {
     try {
       const ask = { path: reviewPath[what], action: what === "token" ? "review a token" : "review a right" };
@@ -90,6 +109,9 @@ export class ClusterAccess {
     }
   }
 }
+
+/** Characters of a JSON Web Token, of which one of an account has about a thousand. */
+const isToken = (text: string): boolean => text.length <= 16_384 && /^[A-Za-z0-9._-]+$/.test(text);
 
 function readUser(object: ApiObject): User | undefined {
   const name = textIn(object, "username");

@@ -59,6 +59,14 @@ export class Exchange implements Asker {
     return Array.isArray(value) ? value.join(",") : value;
   }
 
+  /** Aborted when nobody waits for the answer any more. */
+  get gone(): AbortSignal {
+    const gone = new AbortController();
+    if (this.#response.destroyed) gone.abort();
+    else this.#response.once("close", () => gone.abort());
+    return gone.signal;
+  }
+
   /** All headers that begin so, each with all its values. */
   *headersFrom(prefix: string): Generator<readonly [name: string, value: string]> {
     const raw = this.#request.rawHeaders;
@@ -98,9 +106,13 @@ export class Exchange implements Asker {
   }
 
   /** An answer that goes on. */
-  stream(contentType: string, on: { drained(): void; closed(): void }): WatchOut {
+  stream(
+    contentType: string,
+    on: { drained(): void; closed(): void },
+    more: Readonly<Record<string, string>> = {},
+  ): WatchOut {
     const response = this.#response;
-    response.writeHead(200, { "content-type": contentType, "cache-control": "no-cache, private" });
+    response.writeHead(200, { "content-type": contentType, "cache-control": "no-cache, private", ...more });
     response.on("drain", () => on.drained());
     response.once("close", () => on.closed());
     return {

@@ -24,16 +24,27 @@ export async function allow(guard: Guard, user: User, wish: Wish): Promise<void>
   throw new Refusal(403, `"${user.name}" may not ${wish.verb} ${wish.t === "path" ? wish.path : wish.resource}`);
 }
 
-/** Answers why a request is not answered; what fails here is logged. */
-export function refuse(exchange: Exchange, caught: unknown, logger: Logger): void {
+/**
+ * Answers why a request is not answered; what fails here is logged.
+ * @param headers of every answer
+ */
+export function refuse(
+  exchange: Exchange,
+  caught: unknown,
+  logger: Logger,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   const refusal = caught instanceof Refusal ? caught : new Refusal(500, "this failed here");
   if (!(caught instanceof Refusal)) logger.error("a request has failed", { error: traceOf(caught) });
   const { retryAfterS: seconds } = refusal;
   const more: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
-  exchange.answer(refusal.status, "application/json", `${JSON.stringify(statusOf(refusal))}\n`, more);
+  exchange.answer(refusal.status, "application/json", `${JSON.stringify(statusOf(refusal))}\n`, {
+    ...headers,
+    ...more,
+  });
 }
 
-const metricsPath = "/metrics";
+export const metricsPath = "/metrics";
 
 /**
  * Answers a scrape, and nothing else.

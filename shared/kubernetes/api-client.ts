@@ -23,6 +23,11 @@ export interface Ask {
   /** Absent: JSON. */
   readonly accept?: string;
   readonly signal?: AbortSignal;
+  /**
+   * Headers for whom the API server passes the request on to. What that one answers is said of these, and never of our
+   * credentials: they are not renewed for it.
+   */
+  readonly passed?: Readonly<Record<string, string>>;
 }
 
 /** As `kubectl patch --type` knows them. */
@@ -80,10 +85,15 @@ export class ApiClient implements AsyncDisposable {
   }
 
   /** A streamed answer, once its headers have come: a watch. @throws {ApiError} */
-  async stream(ask: Ask, patience: Patience, withinMs: number): Promise<ApiAnswer> {
+  async stream(
+    ask: Ask,
+    patience: Patience,
+    withinMs: number,
+    method: ApiRequest["method"] = "GET",
+  ): Promise<ApiAnswer> {
     patience.last(withinMs, `gave no answer within ${withinMs} ms`);
     const signals = [patience.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
-    return await this.#answer({ ...ask, signal: AbortSignal.any(signals) }, "GET", {});
+    return await this.#answer({ ...ask, signal: AbortSignal.any(signals) }, method, {});
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -116,7 +126,7 @@ export class ApiClient implements AsyncDisposable {
     headers: ApiRequest["headers"],
     body?: object,
   ): Promise<ApiAnswer> {
-    const { path, action, accept = "application/json", signal } = ask;
+    const { path, action, accept = "application/json", signal, passed = {} } = ask;
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     // A token sent without encryption could be read and used by others.
     const isSecure = this.server.startsWith("https:");
@@ -124,7 +134,7 @@ export class ApiClient implements AsyncDisposable {
       const authorization = isSecure ? await this.#access.credentials.authorization() : undefined;
       const own = authorization === undefined ? {} : { authorization };
       // Compressing large answers would cost the server more than sending them.
-      const all = { ...headers, accept, "accept-encoding": "identity", "user-agent": "pipette", ...own };
+      const all = { ...passed, ...headers, accept, "accept-encoding": "identity", "user-agent": "pipette", ...own };
       return await this.#transport.request({ method, path, headers: all, ...sent }, signal);
     };
     try {
@@ -132,7 +142,7 @@ export class ApiClient implements AsyncDisposable {
       if (isGranted(answer)) return answer;
       // Read before any other wait, because the body of an answer that is already complete is lost if it is read later.
       let said = await statusIn(answer);
-      if (answer.status === 401 && isSecure && (await this.#access.credentials.renew())) {
+      if (answer.status === 401 && isSecure && ask.passed === undefined && (await this.#access.credentials.renew())) {
         answer = await once();
         if (isGranted(answer)) return answer;
         said = await statusIn(answer);
@@ -164,7 +174,8 @@ async function statusIn(answer: ApiAnswer): Promise<string> {
   }
 }
 
-async function bytesOf({ body }: ApiAnswer, most: number): Promise<Uint8Array> {
+/** @throws {Error} for a body that is longer */
+export async function bytesOf({ body }: Pick<ApiAnswer, "body">, most: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body) {

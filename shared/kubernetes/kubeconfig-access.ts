@@ -1,5 +1,13 @@
 import { readFile } from "node:fs/promises";
-import { anonymous, bearer, type ClusterAccess, type Credentials, type TlsMaterial, tokenFile } from "./access.ts";
+import {
+  anonymous,
+  bearer,
+  type ClusterAccess,
+  type Credentials,
+  serviceAccountAccess,
+  type TlsMaterial,
+  tokenFile,
+} from "./access.ts";
 import { type ExecCluster, ExecCredentials } from "./exec-credential.ts";
 import { type Entry, type Kubeconfig, pathFrom, readKubeconfig, wrong } from "./kubeconfig.ts";
 import { textIn } from "./resource.ts";
@@ -20,6 +28,20 @@ export interface KubeconfigOptions {
  */
 export async function kubeconfigAccess({ env, file, context }: KubeconfigOptions): Promise<ClusterAccess> {
   return accessOf(await readKubeconfig(env, file), env, context);
+}
+
+/**
+ * The access of a person's command, as kubectl looks for it: a pod's own account where no kubeconfig is named.
+ * @throws {CniError} code 7
+ */
+export async function operatorAccess(
+  { file, context }: { readonly file: string | undefined; readonly context: string | undefined },
+  env: Environment,
+): Promise<ClusterAccess> {
+  const isNamed = file !== undefined || context !== undefined || (env["KUBECONFIG"] ?? "") !== "";
+  if (!isNamed && env["KUBERNETES_SERVICE_HOST"] !== undefined) return serviceAccountAccess({}, env, "--kubeconfig");
+  const given = { ...(file === undefined ? {} : { file }), ...(context === undefined ? {} : { context }) };
+  return await kubeconfigAccess({ env, ...given });
 }
 
 /** @throws {CniError} code 7 */

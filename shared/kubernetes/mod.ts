@@ -5,12 +5,12 @@
  */
 export type { ClusterAccess, TlsMaterial } from "./access.ts";
 export { type ServiceAccountOptions, serviceAccountAccess } from "./access.ts";
-export { ApiClient } from "./api-client.ts";
+export { ApiClient, bytesOf } from "./api-client.ts";
 export { ApiError, isGone } from "./api-error.ts";
 export { Connection } from "./connection.ts";
 export { Informer, type InformerState, type InformerTimes, usualInformerTimes } from "./informer.ts";
 export { InformerPool } from "./informer-pool.ts";
-export { kubeconfigAccess } from "./kubeconfig-access.ts";
+export { kubeconfigAccess, operatorAccess } from "./kubeconfig-access.ts";
 export { KubernetesEvents } from "./kubernetes-events.ts";
 export { listPages } from "./list-pages.ts";
 export { decodeEnvelope, type FieldTable, objectMeta } from "./protobuf.ts";

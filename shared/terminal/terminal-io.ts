@@ -7,6 +7,8 @@ export interface TerminalIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Width of the terminal behind stdout; absent where nobody watches it. */
   readonly columns?: number;
+  /** Started by kubectl: a cluster is meant, and no agent of this machine. */
+  readonly isKubectl?: boolean;
   /** Whether a person watches stderr. */
   readonly stderrIsTerminal: boolean;
 }

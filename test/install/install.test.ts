@@ -89,6 +89,11 @@ describeWith("pipette install and uninstall", ["linux"], () => {
     expect(steps(await install(...to, "--json"))[link]).toBe("create");
     expect(readlinkSync(link)).toBe(join(place.bin, "pipette"));
     expect((await startCommand([link, "--version"], {}, "").ended).status).toBe(0);
+    // kubectl finds its plugins by their names.
+    const said = async (name: string, ...words: string[]): Promise<string> =>
+      (await startCommand([join(links, name), ...words], {}, "").ended).stdout;
+    expect(await said("kubectl-pipette", "get", "--help")).toContain("Usage: kubectl pipette get [OPTIONS] KIND");
+    expect(await said("kubectl_complete-pipette", "get", "le")).toBe("leases\n:4\n");
     expect(steps(await install(...to, "--json"))[link]).toBe("keep");
     expect((await run("uninstall", ...to)).status).toBe(0);
     expect(existsSync(links) && readdirSync(links)).toEqual([]);

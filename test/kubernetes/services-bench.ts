@@ -9,7 +9,10 @@ import { passes, type Row } from "../bench/row.ts";
 import { summarize } from "../bench/stats.ts";
 import { compileExecutables, executables } from "../conformance/plugin.ts";
 import { AgentHome, bridgeName, eventually } from "../support/agent-process.ts";
+import { NetworkNamespace } from "../support/network-namespace.ts";
 import { runInside } from "../support/own-network.ts";
+import { PacketFilterMonitor } from "../support/packet-filter-monitor.ts";
+import { processorMs, processorTickMs } from "../support/processor-time.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { ApiServer } from "./api-server.ts";
 import { kubernetesProgram, whyNoKubernetes } from "./assets.ts";
@@ -33,8 +36,6 @@ const { values } = parseArgs({
 const [services, endpoints, rounds] = [Number(values.services), Number(values.endpoints), Number(values.rounds)];
 /** When it is given up, on a machine that has much else to do. */
 const longestMs = 20 * 60_000;
-/** Of processor time in /proc. */
-const tickMs = 10;
 /** Longer than kube-proxy's shortest time between two changes of the kernel. */
 const pauseMs = 1_500;
 const budget = { budget: 0.2, aim: 0.05 } as const;
@@ -233,12 +234,13 @@ async function figuresOf(side: Side, server: ApiServer): Promise<Figures> {
     if (!(await isInKernel(ip))) throw new Error(`${side.name} says that it is done, and ${ip} is not in the kernel`);
   say(`has all in the kernel after ${(allMs / 1000).toFixed(1)} s`);
   const changeMs: number[] = [];
-  await using heard = await Heard.start();
+  using namespace = NetworkNamespace.current();
+  await using heard = await PacketFilterMonitor.start(namespace);
   // The first finds nothing in any cache, and does not count.
   let before = 0;
   for (let round = 0; round <= rounds; round++) {
     await Bun.sleep(pauseMs);
-    if (round === 1) before = cpuMs(side.pid());
+    if (round === 1) before = processorMs(side.pid());
     const service = Math.floor((services / (rounds + 1)) * round);
     const ip = endpointIp(services * endpoints + (side.name === "Pipette" ? 0 : rounds + 1) + round);
     const said = heard.word(ip);
@@ -251,77 +253,21 @@ async function figuresOf(side: Side, server: ApiServer): Promise<Figures> {
     if (round > 0) changeMs.push(performance.now() - from);
   }
   await Bun.sleep(pauseMs);
-  const changesCpuMs = cpuMs(side.pid()) - before;
+  const changesCpuMs = processorMs(side.pid()) - before;
   // What it does without any change, as watches and clocks have it.
-  const idle = cpuMs(side.pid());
+  const idle = processorMs(side.pid());
   await Bun.sleep(pauseMs * 4);
-  const idleMs = ((cpuMs(side.pid()) - idle) / 4) * (rounds + 1);
+  const idleMs = ((processorMs(side.pid()) - idle) / 4) * (rounds + 1);
   const residentMb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${side.pid()}/status`, "utf8"))?.[1]) / 1024;
   say(`${rounds} changes took ${changesCpuMs} ms of processor, and as long without any ${idleMs.toFixed(0)} ms`);
   await side.end();
-  return { allMs, changeMs, changesCpuMs: Math.max(tickMs, changesCpuMs - idleMs), residentMb };
+  return { allMs, changeMs, changesCpuMs: Math.max(processorTickMs, changesCpuMs - idleMs), residentMb };
 }
 
 /** Whether the kernel has this address, whoever has put it there. */
 async function isInKernel(ip: string): Promise<boolean> {
   const { stdout } = await execa("nft", ["list", "ruleset"], { maxBuffer: 2 ** 30 });
   return stdout.includes(ip);
-}
-
-/** What the kernel says of new rules and elements. */
-class Heard implements AsyncDisposable {
-  readonly #monitor = Bun.spawn(["stdbuf", "-oL", "nft", "monitor", "new"], { stdout: "pipe", stderr: "inherit" });
-  readonly #awaited = new Map<string, () => void>();
-  readonly #read = this.#follow();
-
-  /** It reads all that stands before it says anything, from the start again at every change. */
-  static async start(): Promise<Heard> {
-    const heard = new Heard();
-    const { pid } = heard.#monitor;
-    const isIdle = async (): Promise<boolean> => {
-      const before = cpuMs(pid);
-      await Bun.sleep(pauseMs);
-      return cpuMs(pid) === before;
-    };
-    await eventually(isIdle, "the end of what nft monitor reads", longestMs);
-    const name = "heard";
-    const said = heard.word(name);
-    await execa("nft", ["add", "table", "inet", name]);
-    await said;
-    await execa("nft", ["delete", "table", "inet", name]);
-    return heard;
-  }
-
-  /** Once somebody has put something of this name there. */
-  word(text: string): Promise<void> {
-    return new Promise((resolve) => this.#awaited.set(text, resolve));
-  }
-
-  async #follow(): Promise<void> {
-    const decoder = new TextDecoder();
-    let rest = "";
-    for await (const chunk of this.#monitor.stdout) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-      rest = lines.pop() ?? "";
-      for (const [text, resolve] of this.#awaited)
-        if (lines.some((line) => line.split(/[\s,]/).includes(text))) {
-          this.#awaited.delete(text);
-          resolve();
-        }
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#monitor.kill();
-    await this.#read;
-  }
-}
-
-/** Processor time of a process, and of those that it has started and that have ended. */
-function cpuMs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * tickMs;
 }
 
 process.exitCode = (await runInside()) ?? (await measure());

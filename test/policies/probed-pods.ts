@@ -51,6 +51,11 @@ const numbers = { TCP: 6, UDP: 17, SCTP: 132 } as const;
 /** For what is to arrive; packets on one machine take less than a millisecond. */
 const arrivalMs = 5_000;
 const lookEveryMs = 10;
+/**
+ * What is expected is sent again after so long, as TCP does: a switch in user space drops packets that have no flow yet
+ * while it takes its configuration over (`datapath_drop_lock_error` of its counters).
+ */
+const againEveryMs = 1_000;
 /** In which what must not arrive would have arrived, once all else has. */
 const strayMs = 15;
 const firstSourcePort = 20_000;
@@ -132,11 +137,15 @@ export class ProbedPods implements Disposable {
           missing.delete(probe);
         }
     };
-    for (const probe of probes) {
-      this.at(probe.from).wire.send(this.#frameOf(probe, from));
-      look();
-    }
+    const sendAll = (all: Iterable<Probe>): void => {
+      for (const probe of all) {
+        this.at(probe.from).wire.send(this.#frameOf(probe, from));
+        look();
+      }
+    };
+    sendAll(probes);
     for (let waitedMs = 0; missing.size > 0 && waitedMs < arrivalMs; waitedMs += lookEveryMs) {
+      if (waitedMs > 0 && waitedMs % againEveryMs === 0) sendAll([...missing]);
       await sleep(lookEveryMs);
       look();
     }

@@ -28,6 +28,7 @@ const needs = {
   wine: () => missingFile("/usr/lib/wine/wine64", "wine64"),
   mingw: () => missingFile("/usr/bin/x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"),
   openvswitch: () => missingFile("/usr/sbin/ovs-vswitchd", "openvswitch-switch"),
+  chromium: () => missingFile("/usr/bin/chromium", "chromium"),
   "wireguard-go": () => missingFile("/usr/bin/wireguard-go", "wireguard-go"),
   tun: () => missingFile("/dev/net/tun", "none: a kernel with TUN"),
   openssl: () => missingFile("/usr/bin/openssl", "openssl"),

@@ -53,6 +53,7 @@ describeWith("bash", ["bash"], () => {
         "why",
         "bundle",
         "trace",
+        "log-level",
         "ipam",
         "nodes",
         "tenants",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { functionsOf, importsOf, isTest, roomOf, type Source, sources, staticImportsOf } from "./sources.ts";
 
-const typescript = sources("*.ts", "*.mts");
+const typescript = sources("*.ts", "*.mts", "*.tsx");
 const product = typescript.filter(({ path }) => !isTest(path) && !path.startsWith("build/"));
 
 /** Which rooms a room may import from, itself aside. */
@@ -12,7 +12,9 @@ const below: Readonly<Record<string, readonly string[]>> = {
   agent: ["cni", "ipam", "operator", "shared"],
   ipam: ["shared"],
   controller: ["shared"],
-  operator: ["shared"],
+  // What both ends of the page's stream are made of.
+  operator: ["ui", "shared"],
+  ui: ["shared"],
   shared: [],
 };
 
@@ -59,7 +61,7 @@ const furtherFaces: Readonly<Record<string, readonly string[]>> = {
   "cni/": ["hosted.ts"],
   // Readers of JSON, which the plugins load, and nothing with them.
   "shared/schema/": ["json.ts", "json-fault.ts", "json-fields.ts", "near.ts"],
-  "agent/commands/": ["agent/agent-command.ts", "doctor/runtime-list.ts"],
+  "agent/commands/": ["own-program.ts", "agent/agent-command.ts", "doctor/runtime-list.ts"],
   "agent/datapath/bridge/": ["gateway-bridge.ts"],
   "agent/datapath/hns/": ["endpoint-records.ts", "windows-host/powershell.windows.ts"],
   "agent/datapath/ovs/": ["linux/clean-up.ts", "pipeline/vocabulary.ts"],
@@ -160,6 +162,16 @@ const bans: readonly Ban[] = [
     except: ["test/support/forget-neighbours.ts"],
   },
   { pattern: /\bretry: (?!0\b)\d/, instead: "mending what fails now and then", except: ["test/tidy/tidy.test.ts"] },
+  {
+    pattern: /innerHTML|outerHTML|insertAdjacentHTML|\beval\(|new Function\(/,
+    instead: "text through the framework, which escapes it",
+    within: ["ui/"],
+  },
+  {
+    pattern: /https?:\/\/|\bBun\.|\bprocess\.|"node:/,
+    instead: "what a browser has, and nothing from elsewhere",
+    within: ["ui/"],
+  },
   { pattern: /^export \* /m, instead: "exports by name" },
   {
     pattern: /^export default /m,
@@ -195,7 +207,7 @@ describe("the repository's own rules", () => {
       return importsOf(source)
         .filter(
           (target) =>
-            target.endsWith(".ts") && roomOf(target) !== room && !(below[room] ?? []).includes(roomOf(target)),
+            /\.tsx?$/.test(target) && roomOf(target) !== room && !(below[room] ?? []).includes(roomOf(target)),
         )
         .map((target) => `${source.path} imports ${target}`);
     });

@@ -19,7 +19,7 @@ import { openFiles, readConfig, readText } from "../../config/read-config.ts";
 import { chooseDataPath } from "../../data-path-choice.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
-import type { MetricsOptions, MetricsServer } from "../../metrics-server.ts";
+import type { AgentHttps, HttpsOptions } from "../../https-server.ts";
 import type { ReadDocument } from "../../presence/mod.ts";
 import type { Examined, LogLevels } from "../../views/mod.ts";
 import { agentLogFileBytes, asService, logInto } from "./agent-supervision.ts";
@@ -136,7 +136,8 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
   const system = await openSystem();
   await using followed = configFile === undefined ? undefined : followConfig(configFile, config, logger);
   await using health = new HealthServer();
-  await using metrics = await openMetrics(config, { logger, env: io.env });
+  const node = nameOf(config.nodes ?? {});
+  await using https = await openHttps(config, { logger, env: io.env, logLevels, node });
   await using presence = new AsyncDisposableStack();
   const context = { who: "the agent", logger, system, env: io.env, supervisor, restartWanted: followed?.changed };
   // Awaited here, so that the watchers end after the agent.
@@ -146,7 +147,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
     const agent = await Agent.start(config, {
       logger,
       system,
-      meter: metrics?.meter,
+      meter: https?.meter,
       logLevels,
       examine: examineNode,
       ...(registry === undefined ? {} : { registry }),
@@ -154,7 +155,8 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
       ...(await chooseDataPath(config, logger)),
     });
     health.started(agent);
-    metrics?.read((samples) => agent.measure(samples));
+    https?.read((samples) => agent.measure(samples));
+    https?.tell(agent);
     presence.use(await openPresence(config, agent, { logger, env: io.env }));
     void warmUp(logger);
     return agent;
@@ -172,7 +174,7 @@ async function examineNode(config: AgentConfig): Promise<Examined> {
 async function openPresence(
   { clusterState, nodes }: AgentConfig,
   agent: Agent,
-  { logger, env }: Pick<MetricsOptions, "logger" | "env">,
+  { logger, env }: Pick<HttpsOptions, "logger" | "env">,
 ): Promise<AsyncDisposable | undefined> {
   if (clusterState === undefined) return undefined;
   const { openNodePresence } = await import("../../presence/mod.ts");
@@ -183,10 +185,10 @@ async function openPresence(
 const never = new AbortController().signal;
 
 /** Loaded where it is asked for: it holds an HTTPS server, and the client of an API server. */
-async function openMetrics({ metrics }: AgentConfig, options: MetricsOptions): Promise<MetricsServer | undefined> {
+async function openHttps({ metrics }: AgentConfig, options: HttpsOptions): Promise<AgentHttps | undefined> {
   if (metrics === undefined) return undefined;
-  const { MetricsServer } = await import("../../metrics-server.ts");
-  return new MetricsServer(metrics, options);
+  const { AgentHttps } = await import("../../https-server.ts");
+  return new AgentHttps(metrics, options);
 }
 
 /**

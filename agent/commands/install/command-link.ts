@@ -6,7 +6,8 @@ import type { Step } from "./plan.ts";
 
 /** The directory for an administrator's commands on every Linux. */
 const usualDir = "/usr/local/bin";
-const commandName = "pipette";
+/** The command, and the names by which kubectl finds it as a plugin, and what completes that one's lines. */
+const commandNames = ["pipette", "kubectl-pipette", "kubectl_complete-pipette"];
 
 /** Where the command gets its link. */
 export interface LinkWish {
@@ -19,8 +20,8 @@ export interface LinkWish {
 }
 
 /**
- * Plans the link that makes `pipette` a command, because the runtime's directory of plugins is not in PATH. If another
- * program has the name it stays, with a message.
+ * Plans the links that make `pipette` a command, and a plugin of kubectl, because the runtime's directory of plugins is
+ * not in PATH. If another program has a name it stays, with a message.
  * @param main the installed executable
  */
 export async function planLink(
@@ -33,9 +34,16 @@ export async function planLink(
   const dir = wish.dir === undefined ? usualDir : resolve(wish.dir);
   if (wish.dir === undefined && !wish.path.split(delimiter).includes(usualDir)) return nothing;
   if (!(await isDirectory(dir))) return nothing;
-  const path = join(dir, commandName);
+  const plans = await Promise.all(commandNames.map((name) => planOne(join(dir, name), main)));
+  return { steps: plans.flatMap(({ steps }) => steps), warnings: plans.flatMap(({ warnings }) => warnings) };
+}
+
+async function planOne(
+  path: string,
+  main: string,
+): Promise<{ readonly steps: readonly Step[]; readonly warnings: readonly string[] }> {
   // Installed there itself.
-  if (path === main) return nothing;
+  if (path === main) return { steps: [], warnings: [] };
   const is = await lookAt(path);
   if (is.t === "other") return { steps: [], warnings: [`"${path}" is not ours and stays: call "${main}"`] };
   if (is.t === "link" && is.to === main)
@@ -55,10 +63,13 @@ export async function planLink(
   return { steps: [{ action, target: path, detail: `link to ${main}`, run }], warnings: [] };
 }
 
-/** What takes the link away again, where it leads to `main`. */
+/** What takes the links away again, where they lead to `main`. */
 export async function planUnlink(main: string, dir: string = usualDir): Promise<readonly Step[]> {
   if (isWindows) return [];
-  const path = join(resolve(dir), commandName);
+  return (await Promise.all(commandNames.map((name) => unlinkOne(join(resolve(dir), name), main)))).flat();
+}
+
+async function unlinkOne(path: string, main: string): Promise<readonly Step[]> {
   const is = await lookAt(path);
   if (is.t !== "link" || is.to !== main) return [];
   const run = async (): Promise<undefined> => {

@@ -133,7 +133,7 @@ export const placeOptions = {
   "link-dir": {
     value: "DIR",
     of: "directory",
-    help: 'Linux: where "pipette" is a link to it (default /usr/local/bin, where PATH has that)',
+    help: 'Linux: where "pipette" and "kubectl-pipette" are links to it (default /usr/local/bin, where PATH has that)',
   },
   "dry-run": { help: "only says what would be done" },
   json: { help: "the steps and warnings as one JSON object" },

@@ -2,10 +2,9 @@ import { CniError } from "../../../shared/errors.ts";
 import {
   ApiClient,
   type ClusterAccess,
-  kubeconfigAccess,
   listPages,
+  operatorAccess,
   type Resource,
-  serviceAccountAccess,
 } from "../../../shared/kubernetes/mod.ts";
 import type { OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
@@ -92,7 +91,7 @@ export async function askCluster(
   work: (cluster: AskedCluster) => Promise<number>,
 ): Promise<number> {
   try {
-    const access = await accessOf(kubeconfig, context, io.env);
+    const access = await operatorAccess({ file: kubeconfig, context }, io.env);
     await using client = new ApiClient(access, { env: io.env });
     using progress = new Progress(io, false);
     return await work(new AskedCluster(client, access, namespace ?? access.namespace ?? "default", progress));
@@ -101,18 +100,6 @@ export async function askCluster(
     io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}`);
     return cannotTell;
   }
-}
-
-/** As kubectl looks for it: a pod's own account where no kubeconfig is named. */
-export async function accessOf(
-  file: string | undefined,
-  context: string | undefined,
-  env: TerminalIo["env"],
-): Promise<ClusterAccess> {
-  const isNamed = file !== undefined || context !== undefined || (env["KUBECONFIG"] ?? "") !== "";
-  if (!isNamed && env["KUBERNETES_SERVICE_HOST"] !== undefined) return serviceAccountAccess({}, env, "--kubeconfig");
-  const given = { ...(file === undefined ? {} : { file }), ...(context === undefined ? {} : { context }) };
-  return await kubeconfigAccess({ env, ...given });
 }
 
 /** Says why not. @returns the exit status */

@@ -21,6 +21,11 @@ right to list networkpolicies, pods and namespaces, and no agent.`,
       load: async () => (await import("./why-command.ts")).whyCommand,
     },
     {
+      name: "matrix",
+      summary: "who reaches whom, all pods against all",
+      load: async () => (await import("./matrix-command.ts")).matrixCommand,
+    },
+    {
       name: "what-if",
       summary: "what would change between pods, before anything is applied",
       load: async () => (await import("./what-if-command.ts")).whatIfCommand,

@@ -94,7 +94,8 @@ class Names {
   }
 }
 
-function className({ namespace, labels, pods }: PodClass): string {
+/** How people would call it. */
+export function className({ namespace, labels, pods }: PodClass): string {
   const [only] = pods;
   if (pods.length === 1) return `${namespace}/${only?.name}`;
   return `${namespace}/{${labels}} (${pods.length} pods)`;

@@ -13,14 +13,14 @@ import {
   type WhoCanBeAsked,
   wayOptions,
 } from "../../../operator/mod.ts";
-import { ApiClient } from "../../../shared/kubernetes/mod.ts";
+import { ApiClient, operatorAccess } from "../../../shared/kubernetes/mod.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
-import { accessOf, clusterOptions } from "../policy/ask-cluster.ts";
+import { clusterOptions } from "../policy/ask-cluster.ts";
 import { thisNode } from "./this-node.ts";
 
 const action = "say why";
@@ -110,11 +110,11 @@ async function wayTo(
 ): Promise<DocumentSource> {
   const isNamed = [given.socket, given.kubeconfig, given.context, given.bundle].some((one) => one !== undefined);
   const source = resources.use(
-    await openSource(given, isNamed && node !== undefined && given.socket === undefined, io.env),
+    await openSource(given, isNamed && node !== undefined && given.socket === undefined, io),
   );
   if (isNamed || node === undefined) return source;
   const here = await source.nodes(AbortSignal.timeout(hereMs)).catch((): readonly string[] => []);
-  return here.length === 0 || here.includes(node) ? source : resources.use(await openSource(given, true, io.env));
+  return here.length === 0 || here.includes(node) ? source : resources.use(await openSource(given, true, io));
 }
 
 /** Without a kubeconfig there is still the agent: then it is only named. */
@@ -125,7 +125,7 @@ async function clientOf(
   resources: AsyncDisposableStack,
 ): Promise<{ readonly client: ApiClient; readonly namespace: string | undefined } | undefined> {
   try {
-    const access = await accessOf(kubeconfig, context, io.env);
+    const access = await operatorAccess({ file: kubeconfig, context }, io.env);
     return { client: resources.use(new ApiClient(access, { env: io.env })), namespace: access.namespace };
   } catch (caught) {
     failures.push({ source: "the API server", failure: reasonOf(caught) });

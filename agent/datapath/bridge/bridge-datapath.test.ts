@@ -153,7 +153,8 @@ describe("a pod", () => {
     expect(host).toMatchObject({ up: true, master: bridge().index, group: 0 });
     // Mode, guard, learning, flooding, multicast router and locked of IFLA_BRPORT_*.
     expect([4, 5, 8, 9, 25, 39].map((option) => host.port.get(option))).toEqual([0, 1, 0, 0, 0, 1]);
-    expect(await dataPath.list()).toEqual([{ owner: ownerOf("a"), ownLease: true, hostIfname: host.name }]);
+    const port = { hostIfname: host.name, mac: interfaces[2]?.mac, port: host.index };
+    expect(await dataPath.list()).toEqual([{ owner: ownerOf("a"), ownLease: true, ...port }]);
     expect(await addressesOf(dataPath, "a")).toEqual(["10.77.0.10/24", "fd77::10/64"]);
     expect(elements("ports")).toBe(1);
     expect(await problems(dataPath)).toEqual([]);

@@ -31,7 +31,7 @@ export {
   setLink,
 } from "./link.ts";
 export { Attributes, fixedHeader, type RawMessage, readAttributes } from "./message-reader.ts";
-export type { Message, MessageWriter } from "./message-writer.ts";
+export { type Message, MessageWriter } from "./message-writer.ts";
 export { type NetworkNamespace, SetnsError } from "./namespace.ts";
 export { addressesInNamespaces, type BareNamespace, bareNamespaces } from "./namespace-addresses.ts";
 export { getNamespaceId, readNamespaceId } from "./namespace-id.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { formatCidr, parseCidr, parseIp } from "../../../shared/net/ip.ts";
-import { MessageWriter } from "../netlink/message-writer.ts";
-import type { Message } from "../netlink/mod.ts";
+import { type Message, MessageWriter } from "../netlink/mod.ts";
 import { changeMessages, joinParts, readDevicePart } from "./netlink-device.ts";
 
 /** Without the header of netlink itself. */

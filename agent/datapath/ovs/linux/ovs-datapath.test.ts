@@ -111,7 +111,9 @@ describe("a pod on Open vSwitch", () => {
     });
     expect(presentPods()).toEqual(["0a4d000a"]);
     expect(podOf("a").named("eth0")?.mtu).toBe(1450);
-    expect(await dataPath.list()).toEqual([{ owner: ownerOf("a"), ownLease: true, hostIfname: name }]);
+    const port = database.named("Interface", name)?.["ofport"];
+    const mac = interfaces[2]?.mac;
+    expect(await dataPath.list()).toEqual([{ owner: ownerOf("a"), ownLease: true, hostIfname: name, mac, port }]);
     expect((await dataPath.addresses(ownerOf("a"))).map(formatCidr)).toEqual(["10.77.0.10/24", "fd77::10/64"]);
     expect([dataPath.addressesInUse(ownerOf("a")), await problems(dataPath)]).toEqual([[], []]);
     await dataPath.detach(ownerOf("a"));

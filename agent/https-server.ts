@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { ClusterAccess, noTrust } from "../shared/access/mod.ts";
+import { ClusterAccess, noTrust, operatorToken } from "../shared/access/mod.ts";
 import { retry } from "../shared/async/backoff.ts";
 import {
   type CertificateSource,
@@ -8,7 +8,15 @@ import {
   type Kept,
   renewed,
 } from "../shared/certificates/mod.ts";
-import { answerScrape, type Guard, HttpsServer, refuse, type ServerTls } from "../shared/https/mod.ts";
+import {
+  answerScrape,
+  type Exchange,
+  type Guard,
+  HttpsServer,
+  metricsPath,
+  refuse,
+  type ServerTls,
+} from "../shared/https/mod.ts";
 import { ApiClient, serviceAccountAccess } from "../shared/kubernetes/mod.ts";
 import type { Logger } from "../shared/log.ts";
 import { contentType, type Reader, Registry, readProcess } from "../shared/metrics/mod.ts";
@@ -16,29 +24,34 @@ import { reasonOf } from "../shared/reason.ts";
 import type { MetricsConfig } from "./config/metrics-config.ts";
 import { agentMetrics } from "./metrics/agent-metrics.ts";
 import type { AgentMeter } from "./metrics/meter.ts";
+import { answerOperator, type Documents, type LogLevels } from "./views/mod.ts";
 
-/** Some Prometheus servers and people; every pod of the node can connect, too. */
+/** Some Prometheus servers, API servers and people; every pod of the node can connect, too. */
 const maxConnections = 32;
 /** Of a connection that has not brought anybody who is known. */
 const strangerMs = 5_000;
 /** Until the port can be had: an earlier agent may have it for a moment. */
 const retryTimes = { firstMs: 500, longestMs: 30_000, jitter: 0.5 };
 
-export interface MetricsOptions {
+export interface HttpsOptions {
   readonly logger: Logger;
+  readonly logLevels: LogLevels;
+  /** This node, for whose agent an operator's token has to be. */
+  readonly node: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * The numbers of an agent, and where Prometheus gets them. The agent does not wait for it, and does not end for it: a
- * node without numbers still has pods.
+ * What an agent tells others by HTTPS: its numbers to Prometheus, its documents to operators. The agent does not wait
+ * for it, and does not end for it: a node that tells nothing still has pods.
  */
-export class MetricsServer implements AsyncDisposable {
+export class AgentHttps implements AsyncDisposable {
   readonly #registry = new Registry(agentMetrics);
   readonly #ended = new AbortController();
   readonly #serving: Promise<void>;
+  #documents: Documents | undefined;
 
-  constructor(config: MetricsConfig, options: MetricsOptions) {
+  constructor(config: MetricsConfig, options: HttpsOptions) {
     this.#registry.read(readProcess);
     this.#serving = this.#serve(config, options).catch((caught: unknown) => {
       if (!this.#ended.signal.aborted) options.logger.error("metrics are not served", { error: reasonOf(caught) });
@@ -54,33 +67,41 @@ export class MetricsServer implements AsyncDisposable {
     this.#registry.read(reader);
   }
 
+  /** Asked for documents from now on. */
+  tell(documents: Documents): void {
+    this.#documents = documents;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended.abort(new Error("the agent stops"));
     await this.#serving;
   }
 
   /** Until the end. */
-  async #serve(config: MetricsConfig, { logger, env }: MetricsOptions): Promise<void> {
+  async #serve(config: MetricsConfig, { logger, env, logLevels, node }: HttpsOptions): Promise<void> {
     const { signal } = this.#ended;
     await using resources = new AsyncDisposableStack();
     let certificates: FollowedCertificates | undefined;
     let guard: Guard | undefined;
     if (!config.plain) {
       const client = resources.use(new ApiClient(serviceAccountAccess(config, env, "metrics.server"), { env }));
-      guard = new ClusterAccess({ client, logger, trust: () => noTrust, pod: () => undefined });
+      const operatorAudience = operatorToken.audienceOf(node);
+      guard = new ClusterAccess({ client, logger, trust: () => noTrust, pod: () => undefined, operatorAudience });
       const following = { logger, signal, publish: async () => undefined };
       certificates = resources.use(await FollowedCertificates.start(sourceOf(config), following));
     }
     const tls = (): ServerTls | undefined =>
       certificates === undefined ? undefined : { ...certificates.serving, clientCas: [] };
     const text = (): Promise<string> => this.#registry.text();
+    const answer = (exchange: Exchange): Promise<void> =>
+      exchange.path === metricsPath
+        ? answerScrape(exchange, { text, contentType }, guard)
+        : answerOperator(exchange, { guard, documents: this.#documents, logLevels }, signal);
     const listen = (): Promise<HttpsServer> =>
       HttpsServer.listen(
         config.listen,
         tls(),
-        (exchange) => {
-          answerScrape(exchange, { text, contentType }, guard).catch((caught) => refuse(exchange, caught, logger));
-        },
+        (exchange) => void answer(exchange).catch((caught) => refuse(exchange, caught, logger)),
         { strangerMs, maxConnections },
       );
     const failed = (caught: unknown): void => logger.error("metrics are not served yet", { error: reasonOf(caught) });

@@ -1,0 +1,20 @@
+import { beforeAll, expect, test } from "vitest";
+import { compileExecutables } from "../conformance/plugin.ts";
+import { describeWith } from "../support/requires.ts";
+import { measureEncryption } from "./encryption/measure-encryption.ts";
+
+describeWith(
+  "the benchmark of encryption in miniature",
+  ["root", "openvswitch", "nft", "etcd", "wireguard-go", "tun"],
+  () => {
+    beforeAll(compileExecutables);
+
+    test("throughput and latency get figures, and keys change without a lost packet", async () => {
+      const size = { rounds: 1, bytes: 1024 ** 2, questions: 10, rotations: 1 };
+      const rows = await measureEncryption({ ...size, progress: () => undefined });
+      expect(rows.map(({ unit }) => unit)).toEqual(["ratio", "ratio", "count"]);
+      for (const { value } of rows.slice(0, 2)) expect(value).toBeGreaterThan(0);
+      expect(rows[2]).toMatchObject({ value: 0, budget: 0 });
+    });
+  },
+);

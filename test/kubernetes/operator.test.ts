@@ -1,0 +1,287 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { findHelm } from "../../build/helm.ts";
+import { template } from "../../build/manifests.ts";
+import { getCommand, logLevelCommand } from "../../operator/mod.ts";
+import { runAt, type TerminalRun } from "../fakes/terminal-run.ts";
+import { objectsIn, pathOf } from "../manifests/manifest.ts";
+import { AgentHome, type AgentProcess, eventually, resultOf } from "../support/agent-process.ts";
+import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { describeWith } from "../support/requires.ts";
+import { ApiServer } from "./api-server.ts";
+import { addNode } from "./registry-node.ts";
+import { requestToken } from "./service-account.ts";
+
+const address = "192.0.2.1";
+const port = 10_352;
+const hostilePort = 10_353;
+const needs = ["linux", "root", "nft", "kube-apiserver", "etcd", "openssl", "helm"] as const;
+
+/** What a hostile agent was asked with, and what it answers. */
+interface Hostile {
+  headers: Readonly<Record<string, unknown>>[];
+  answer: (path: string) => { readonly status?: number; readonly body: string | Uint8Array; readonly cut?: boolean };
+}
+
+describeWith("an operator with a kubeconfig, at a real API server", needs, () => {
+  const stack = new AsyncDisposableStack();
+  const directory = mkdtempSync(join(tmpdir(), "pt-operator-"));
+  const hostile: Hostile = { headers: [], answer: () => ({ body: "{}" }) };
+  let server: ApiServer;
+  let home: AgentHome;
+  let agent: AgentProcess;
+
+  beforeAll(async () => {
+    stack.defer(() => rmSync(directory, { recursive: true, force: true }));
+    const sandbox = stack.use(await NetworkSandbox.enter("pt-ok-"));
+    // The API server passes nothing on to loopback addresses.
+    await sandbox.node(`ip addr add ${address}/32 dev lo`);
+    server = stack.use(await ApiServer.start());
+    await shippedWithMetrics();
+    for (const name of ["node-a", "node-b", "node-c"]) await addNode(server, name, address, undefined);
+    await agentPod("node-a", port);
+    await agentPod("node-b", 10_399);
+    await agentPod("node-c", hostilePort);
+    const token = join(directory, "agent-token");
+    writeFileSync(token, await requestToken(server, {}), { mode: 0o600 });
+    const access = { server: server.url, ca: server.ca, token };
+    home = stack.use(new AgentHome({ metrics: { listen: `${address}:${port}`, ...access } }));
+    agent = await home.start({ PIPETTE_NODE_NAME: "node-a" });
+    await agent.logged(({ message }) => message === "metrics are served");
+    const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web;K8S_POD_UID=u";
+    resultOf(await home.cmd("cmdAdd", "s1", { netns: await sandbox.addPod("s1"), args }));
+    await server.certificates.make("hostile", "ca", address);
+    stack.use(await hostileAgent());
+    await person("viewer", ["pipette-viewer"]);
+    await person("maintainer", ["pipette-viewer", "pipette-maintainer"]);
+    await person("nobody", []);
+  }, 240_000);
+  afterAll(() => stack.disposeAsync());
+
+  /** The chart with a port for operators: who may what. */
+  async function shippedWithMetrics(): Promise<void> {
+    await eventually(
+      async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
+      "kube-system",
+    );
+    const objects = objectsIn(await template(findHelm() ?? "", ["--set", "metrics.enabled=true"]));
+    for (const each of objects)
+      if (/^(ServiceAccount|ClusterRole|ClusterRoleBinding|Role)$/.test(each.kind))
+        await server.create(pathOf(each), each);
+  }
+
+  /** As the DaemonSet makes it, and as its kubelet reports it. */
+  async function agentPod(node: string, containerPort: number): Promise<void> {
+    const labels = { "app.kubernetes.io/name": "pipette", "app.kubernetes.io/component": "agent" };
+    const metadata = { name: `agent-of-${node}`, namespace: "kube-system", labels };
+    const ports = [{ name: "https", containerPort }];
+    const spec = {
+      nodeName: node,
+      serviceAccountName: "pipette-agent",
+      hostNetwork: true,
+      containers: [{ name: "agent", image: "none", ports }],
+    };
+    const path = "/api/v1/namespaces/kube-system/pods";
+    await server.create(path, { metadata, spec });
+    const conditions = [{ type: "Ready", status: "True" }];
+    const status = { phase: "Running", podIP: address, podIPs: [{ ip: address }], conditions };
+    expect((await server.ask("PATCH", `${path}/${metadata.name}/status`, { status })).status).toBe(200);
+  }
+
+  /** Somebody with these roles of the chart's, and a kubeconfig of their own. */
+  async function person(name: string, roles: readonly string[]): Promise<void> {
+    const account = "/api/v1/namespaces/default/serviceaccounts";
+    await server.create(account, { metadata: { name, namespace: "default" } });
+    const subjects = [{ kind: "ServiceAccount", name, namespace: "default" }];
+    const root = "/apis/rbac.authorization.k8s.io/v1";
+    for (const role of roles)
+      await server.create(`${root}/namespaces/kube-system/rolebindings`, {
+        metadata: { name: `${role}-${name}`, namespace: "kube-system" },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role },
+        subjects,
+      });
+    if (roles.length > 0)
+      await server.create(`${root}/clusterrolebindings`, {
+        metadata: { name: `nodes-${name}` },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "pipette-viewer-nodes" },
+        subjects,
+      });
+    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+    const answer = await server.create(`${account}/${name}/token`, request);
+    const config = JSON.parse(readFileSync(server.kubeconfig, "utf8"));
+    config.users[0].user.token = (answer["status"] as { token: string }).token;
+    writeFileSync(join(directory, name), JSON.stringify(config), { mode: 0o600 });
+  }
+
+  /** Listens as the agent of node-c, and answers what a test likes. */
+  async function hostileAgent(): Promise<AsyncDisposable> {
+    const { cert, key } = server.certificates.pair("hostile");
+    const listener: Server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (request, response) => {
+      hostile.headers.push(request.headers);
+      const { status = 200, body, cut } = hostile.answer(request.url ?? "");
+      if (cut === true) {
+        response.writeHead(status, { "content-type": "application/json", "content-length": "100000" });
+        response.write(body, () => request.socket.destroy());
+        return;
+      }
+      response.writeHead(status, { "content-type": "application/json" }).end(body);
+    });
+    await new Promise<void>((resolve) => listener.listen(hostilePort, address, resolve));
+    return {
+      [Symbol.asyncDispose]: async () => {
+        listener.closeAllConnections();
+        listener.close();
+      },
+    };
+  }
+
+  const get = (who: string, ...args: string[]): Promise<TerminalRun> =>
+    runAt("pipette get", getCommand, [...args, "--kubeconfig", join(directory, who)]);
+
+  test("nodes are there with their agents", async () => {
+    const { status, stdout } = await get("viewer", "nodes");
+    expect(status).toBe(0);
+    const rows = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split(/ {2,}/).slice(0, 3));
+    expect(rows).toEqual([
+      ["NAME", "READY", "AGENT"],
+      ...["node-a", "node-b", "node-c"].map((name) => [name, "yes", "ready"]),
+    ]);
+  });
+
+  test("a node's pods are the same as at its socket", async () => {
+    const far = await get("viewer", "pods", "--node", "node-a", "-o", "json");
+    expect([far.status, far.stderr]).toEqual([0, ""]);
+    const near = await runAt("pipette get", getCommand, ["pods", "-o", "json", "--socket", home.socket]);
+    expect(far.stdout).toBe(near.stdout);
+    expect(JSON.parse(far.stdout)).toMatchObject({ node: "node-a", pods: [{ podName: "web" }] });
+  });
+
+  test.each(["node", "leases", "addresses", "services", "policies", "findings", "calls", "peers"])(
+    "%s of a node",
+    async (kind) => {
+      const { stdout, stderr } = await get("viewer", kind, "--node", "node-a", "-o", "json");
+      expect([stderr, JSON.parse(stdout)]).toEqual(["", expect.objectContaining({ kind, node: "node-a" })]);
+    },
+  );
+
+  test("of several nodes one that fails is named, and the others are there", async () => {
+    hostile.answer = () => ({ body: "<html>" });
+    const { status, stdout, stderr } = await get("viewer", "pods", "-A");
+    expect(status).toBe(2);
+    expect(stdout).toMatch(/^NODE +POD .*\nnode-a +shop\/web/);
+    const said = stderr.trimEnd().split("\n");
+    expect(said).toEqual([
+      expect.stringMatching(
+        /^Cannot show the pods of node "node-b": node "node-b" cannot be reached by the API server/,
+      ),
+      expect.stringMatching(/^Cannot show the pods of node "node-c": its answer cannot be read/),
+    ]);
+    const json = JSON.parse((await get("viewer", "pods", "-A", "-o", "json")).stdout);
+    expect(json).toMatchObject({ kind: "list", items: [{ node: "node-a" }], failures: [{ node: "node-b" }, {}] });
+  });
+
+  test("an agent gets a token for itself alone, which nobody else takes", async () => {
+    hostile.headers = [];
+    await get("viewer", "pods", "--node", "node-c");
+    const [headers = {}] = hostile.headers;
+    expect(headers).not.toHaveProperty("authorization");
+    const token = String(headers["x-pipette-token"]);
+    const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+    expect(claims).toMatchObject({
+      aud: ["agent.pipette.io/node-c"],
+      sub: "system:serviceaccount:kube-system:pipette-operator",
+    });
+    expect(claims.exp - claims.iat).toBeLessThanOrEqual(600);
+    expect((await server.ask("GET", "/api/v1/nodes", undefined, token)).status).toBe(401);
+    const other = await fetchAgent(token);
+    expect(other.status).toBe(401);
+  });
+
+  test("a person without rights is told which, and an agent sees nobody then", async () => {
+    hostile.headers = [];
+    const { status, stdout, stderr } = await get("nobody", "pods", "--node", "node-c");
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(/Cannot list pods in namespace "kube-system": the API server answers 403: .*default:nobody/);
+    expect(hostile.headers).toEqual([]);
+  });
+
+  describe("of an agent that means harm", () => {
+    const document = (pods: unknown, more: object = {}): string =>
+      JSON.stringify({
+        ...{ revision: "1", atMs: 1 },
+        document: { kind: "pods", version: 1, node: "node-c", pods, omitted: 0, ...more },
+      });
+    const pod = { network: "n", containerId: "c", ifname: "eth0", hostIfname: "v", ownLease: true, addresses: [] };
+
+    test.each<[string, Hostile["answer"], RegExp]>([
+      ["what says it is another node", () => ({ body: document([], { node: "node-a" }) }), /it is about node "node-a"/],
+      ["too much", () => ({ body: new Uint8Array(5 * 1024 * 1024).fill(0x20) }), /has more than \d+ bytes/],
+      ["too deep", () => ({ body: `${"[".repeat(200_000)}` }), /nested more than 256 deep/],
+      ["too many", () => ({ body: document(Array.from({ length: 5_001 }, () => pod)) }), /a list of 5001 entries/],
+      ["nonsense", () => ({ body: '{"revision":7}' }), /answers nonsense: revision is 7/],
+      ["401 again and again", () => ({ status: 401, body: "{}" }), /it is refused \(401\)/],
+      [
+        "an answer that is cut off",
+        () => ({ body: '{"revision":"1","at', cut: true }),
+        /Cannot show the pods of node "node-c"/,
+      ],
+    ])("%s is refused in a sentence", async (_, answer, wanted) => {
+      hostile.answer = answer;
+      hostile.headers = [];
+      const { status, stdout, stderr } = await get("viewer", "pods", "--node", "node-c");
+      expect([status, stdout]).toEqual([2, ""]);
+      expect(stderr).toMatch(wanted);
+      expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+      expect(hostile.headers).toHaveLength(1);
+    });
+
+    test("control characters reach no terminal, in no form", async () => {
+      const evil = "\u001b]0;owned\u0007\u202eweb\nfake  row";
+      hostile.answer = () => ({ body: document([{ ...pod, podNamespace: evil, podName: evil, mac: evil }]) });
+      for (const form of ["table", "wide", "json", "yaml"]) {
+        const { status, stdout } = await get("viewer", "pods", "--node", "node-c", "-o", form);
+        expect(status).toBe(0);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+        expect(stdout.replaceAll("\n", "")).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+        expect(stdout).not.toContain("\nfake");
+      }
+    });
+  });
+
+  test("who may look may not change what an agent logs; who may that, does", async () => {
+    const level = (who: string, ...args: string[]): Promise<TerminalRun> =>
+      runAt("pipette log-level", logLevelCommand, [...args, "--node", "node-a", "--kubeconfig", join(directory, who)]);
+    expect(await level("viewer")).toEqual({ status: 0, stdout: "node-a  info\n", stderr: "" });
+    const refused = await level("viewer", "debug");
+    expect([refused.status, refused.stdout]).toEqual([2, ""]);
+    expect(refused.stderr).toContain('Cannot get a token of the account "pipette-operator-write"');
+    expect(await level("maintainer", "debug")).toEqual({ status: 0, stdout: "node-a  debug\n", stderr: "" });
+    await agent.logged(({ message, to }) => message === "the log level changes" && to === "debug");
+    expect((await level("viewer")).stdout).toBe("node-a  debug\n");
+    const wrong = await level("maintainer", "loud");
+    expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining('"loud"')]);
+  });
+
+  /** As the API server would pass a question on. */
+  async function fetchAgent(token: string): Promise<{ readonly status: number }> {
+    const { promise, resolve, reject } = Promise.withResolvers<{ readonly status: number }>();
+    const { request } = await import("node:https");
+    const options = {
+      ...{ host: address, port, path: "/v1/documents/pods", rejectUnauthorized: false, agent: false },
+      headers: { "x-pipette-token": token },
+    };
+    const asked = request(options, (answer) => {
+      answer.resume();
+      resolve({ status: answer.statusCode ?? 0 });
+    });
+    asked.on("error", reject);
+    asked.end();
+    return await promise;
+  }
+});

@@ -1,0 +1,148 @@
+import { PairMatrix } from "../map/pair-matrix.tsx";
+import { type MapNode, RingPicture } from "../map/ring-picture.tsx";
+import { healthOf } from "../model/node-health.ts";
+import { type Pair, pairsOf } from "../model/peers.ts";
+import { podName } from "../model/pods.ts";
+import { mostInRing } from "../model/ring.ts";
+import { type Health, Mark, worst } from "../parts/mark.tsx";
+import { Card, Faults, Page } from "../parts/page.tsx";
+import { Table } from "../parts/table.tsx";
+import { counted, listed } from "../parts/words.ts";
+import { hrefTo, refine, route } from "../route.ts";
+import { can } from "../stream/connection.ts";
+import { documentsOf } from "../stream/store.ts";
+
+export function MapPage() {
+  const states = documentsOf("node");
+  const pods = new Map(documentsOf("pods").map(({ node, document }) => [node, document]));
+  const nodes = states.map((entry): MapNode => {
+    const document = pods.get(entry.node);
+    return { health: healthOf(entry), pods: document?.pods ?? [], omitted: document?.omitted ?? 0 };
+  });
+  const names = nodes.map(({ health }) => health.node);
+  const peers = documentsOf("peers");
+  // A node on its own knows no others, and is not to.
+  const isCluster = names.length > 1 || peers.some(({ document }) => (document?.peers.length ?? 0) > 1);
+  const pairs = isCluster ? pairsOf(peers, names) : [];
+  const { node: chosen = "", pod = "" } = route.value.query;
+  const choose = (node: string): void => refine({ node: node === chosen ? "" : node, pod: "" });
+  const shown = nodes.find(({ health }) => health.node === chosen) ?? (nodes.length === 1 ? nodes[0] : undefined);
+  return (
+    <Page title="Map" health={overall(nodes, pairs)} answer={answerOf(nodes, pairs)}>
+      <Faults of={[...states, ...peers]} />
+      <Card title={names.length > mostInRing ? "What each node says of each other one" : "Nodes and their pods"}>
+        {names.length > mostInRing ? (
+          <PairMatrix names={names} pairs={pairs} onChoose={choose} />
+        ) : (
+          <RingPicture nodes={nodes} pairs={pairs} chosen={chosen} chosenPod={pod} onChoose={choose} />
+        )}
+      </Card>
+      <PairTroubles pairs={pairs} />
+      {shown !== undefined && <NodePods node={shown} chosen={pod} />}
+    </Page>
+  );
+}
+
+function overall(nodes: readonly MapNode[], pairs: readonly Pair[]): Health {
+  if (nodes.length === 0) return "unknown";
+  return worst([...nodes.map(({ health }) => health.health), ...pairs.map(({ health }) => health)]);
+}
+
+/** What is connected to what? */
+function answerOf(nodes: readonly MapNode[], pairs: readonly Pair[]): string {
+  const count = nodes.reduce((sum, { pods, omitted }) => sum + pods.length + omitted, 0);
+  if (nodes.length === 0) return "No node has answered yet.";
+  const all = `${counted(count, "pod")} on ${counted(nodes.length, "node")}`;
+  if (pairs.length === 0) return `${all}, which is on its own.`.replace("nodes, which is", "nodes, each of which is");
+  if (pairs.some(({ isPending }) => isPending)) return `${all}, so far.`;
+  const bad = pairs.filter(isTroubled);
+  if (bad.length === 0) return `${all}; every node has a way to every other.`;
+  return `${all}; ${counted(bad.length, "way")} between nodes of ${pairs.length} ${bad.length === 1 ? "is" : "are"} not fine: ${listed(
+    bad.map(({ from, to }) => `${from} to ${to}`),
+    2,
+  )}.`;
+}
+
+const isTroubled = ({ health, isPending }: Pair): boolean => health !== "good" && isPending !== true;
+
+function PairTroubles({ pairs }: { readonly pairs: readonly Pair[] }) {
+  const troubled = pairs.filter(isTroubled);
+  if (troubled.length === 0) return null;
+  return (
+    <Card title="Ways that are not fine">
+      <Table
+        caption="Ways between nodes that are not fine"
+        columns={[
+          { title: "From", text: ({ from }) => from },
+          { title: "To", text: ({ to }) => to },
+          { title: "What", text: ({ word }) => word, cell: ({ health, word }) => <Mark health={health}>{word}</Mark> },
+        ]}
+        rows={troubled}
+        keyOf={({ from, to }) => `${from} ${to}`}
+        empty=""
+      />
+    </Card>
+  );
+}
+
+function NodePods({ node: { health, pods, omitted }, chosen }: { readonly node: MapNode; readonly chosen: string }) {
+  const { node } = health;
+  const rows = chosen === "" ? pods : pods.filter(({ containerId }) => containerId === chosen);
+  return (
+    <Card title={`Pods of ${node}`}>
+      {health.reasons.length > 0 && (
+        <ul class="reasons">
+          {health.reasons.slice(0, 10).map((reason) => (
+            <li key={reason}>
+              <Mark health={health.health}>{reason}</Mark>
+            </li>
+          ))}
+        </ul>
+      )}
+      {chosen !== "" && (
+        <p>
+          <button type="button" onClick={() => refine({ pod: "" })}>
+            All pods of {node}
+          </button>
+        </p>
+      )}
+      <Table
+        caption={`Pods of ${node}`}
+        columns={[
+          { title: "Pod", text: podName },
+          {
+            title: "Addresses",
+            text: ({ addresses }) => addresses.join(", "),
+            cell: ({ addresses }) =>
+              addresses.map((address) => {
+                const plain = address.split("/")[0];
+                return (
+                  <span key={address}>
+                    <a href={hrefTo("addresses", { node, address: plain })}>{plain}</a>{" "}
+                  </span>
+                );
+              }),
+          },
+          { title: "MAC", text: ({ mac = "" }) => mac },
+          { title: "Interface", text: ({ hostIfname }) => hostIfname },
+          { title: "Port", text: ({ port = "" }) => port, isNumber: true },
+          { title: "Network", text: ({ network }) => network },
+          {
+            title: "Ask",
+            text: podName,
+            cell: (pod) => (
+              <>
+                {can("trace") && <a href={hrefTo("trace", { from: podName(pod) })}>trace</a>}{" "}
+                {can("why") && <a href={hrefTo("policies", { from: podName(pod) })}>policies</a>}
+              </>
+            ),
+          },
+        ]}
+        rows={rows}
+        omitted={omitted}
+        keyOf={({ network, containerId, ifname }) => `${network} ${containerId} ${ifname}`}
+        empty="No pod has an interface here"
+      />
+    </Card>
+  );
+}

@@ -1,0 +1,52 @@
+import type { ComponentType } from "preact";
+import type { Route } from "../route.ts";
+import { Addresses } from "./addresses.tsx";
+import { Doctor } from "./doctor.tsx";
+import { MapPage } from "./map.tsx";
+import { Overview } from "./overview.tsx";
+import { Pipeline, pipelineNode } from "./pipeline.tsx";
+import { isPolicyThere, Policies } from "./policies.tsx";
+import { isTraceThere, Trace } from "./trace.tsx";
+
+export interface PageEntry {
+  readonly name: string;
+  readonly title: string;
+  readonly view: ComponentType;
+  /** The documents that it shows. */
+  readonly topics: (route: Route) => readonly string[];
+  /** What is not there is not offered; absent: it always is. */
+  readonly isThere?: () => boolean;
+}
+
+function flowTopics({ query: { table = "" } }: Route): readonly string[] {
+  const node = pipelineNode();
+  if (node === "") return [];
+  return [`${node}/flows`, ...(table === "" ? [] : [`${node}/flows/${encodeURIComponent(table)}`])];
+}
+
+/** The page's views, in the order of their entries. */
+export const pages: readonly PageEntry[] = [
+  {
+    name: "overview",
+    title: "Overview",
+    view: Overview,
+    topics: () => ["*/node", "*/addresses", "*/findings", "*/calls"],
+  },
+  { name: "map", title: "Map", view: MapPage, topics: () => ["*/node", "*/pods", "*/peers"] },
+  {
+    name: "addresses",
+    title: "Addresses",
+    view: Addresses,
+    topics: ({ query: { node = "" } }) => ["*/addresses", node === "" ? "*/leases" : `${node}/leases`],
+  },
+  { name: "pipeline", title: "Pipeline", view: Pipeline, topics: flowTopics },
+  {
+    name: "policies",
+    title: "Policies",
+    view: Policies,
+    topics: () => ["*/policies", "*/pods"],
+    isThere: isPolicyThere,
+  },
+  { name: "trace", title: "Trace", view: Trace, topics: () => ["*/pods"], isThere: isTraceThere },
+  { name: "doctor", title: "Doctor", view: Doctor, topics: () => ["*/findings", "*/calls"] },
+];

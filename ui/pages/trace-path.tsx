@@ -1,0 +1,55 @@
+import type { TraceAnswer } from "../model/answers.ts";
+
+const [stepWidth, stepHeight, across, down] = [150, 46, 174, 74];
+/** Steps in a line; the next goes on below. */
+const inLine = 6;
+
+interface Stop {
+  readonly title: string;
+  readonly kind: "end" | "step" | "drop";
+}
+
+/** The tables that a packet passes, from its pod to where it ends. */
+export function PathPicture({ answer }: { readonly answer: TraceAnswer }) {
+  const stops: readonly Stop[] = [
+    { title: answer.client, kind: "end" },
+    ...answer.steps.map(({ table }) => ({ title: table, kind: "step" }) as const),
+    { title: answer.isDropped ? "dropped" : answer.server, kind: answer.isDropped ? "drop" : "end" },
+  ];
+  const lines = Math.ceil(stops.length / inLine);
+  const width = Math.min(stops.length, inLine) * across;
+  const place = (i: number) => ({ x: (i % inLine) * across + 2, y: Math.floor(i / inLine) * down + 2 });
+  const way = stops.map((_, i) => {
+    const { x, y } = place(i);
+    return `${i === 0 ? "M" : "L"}${x + stepWidth / 2} ${y + stepHeight / 2}`;
+  });
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard.
+    <section class="scroll" tabIndex={0} aria-label="The way as a picture">
+      <svg
+        class="path"
+        viewBox={`0 0 ${width} ${lines * down}`}
+        width={width}
+        role="img"
+        aria-label={`${stops.map(({ title }) => title).join(", then ")}: ${answer.verdict}`}
+      >
+        <path d={way.join("")} class="way" />
+        {stops.map(({ title, kind }, i) => {
+          const { x, y } = place(i);
+          return (
+            <g key={i} class={kind} transform={`translate(${x} ${y})`}>
+              <title>{title}</title>
+              <rect width={stepWidth} height={stepHeight} rx={kind === "step" ? 6 : 22} />
+              <text x={stepWidth / 2} y={stepHeight / 2 + 4}>
+                {title.length > 20 ? `${title.slice(0, 19)}…` : title}
+              </text>
+            </g>
+          );
+        })}
+        <circle r="6" class="packet">
+          <animateMotion dur={`${stops.length * 0.35}s`} fill="freeze" {...{ path: way.join("") }} />
+        </circle>
+      </svg>
+    </section>
+  );
+}
