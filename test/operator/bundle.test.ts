@@ -2,6 +2,8 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFi
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bundleCommand } from "../../agent/commands/bundle/bundle-command.ts";
+import { whyCommand } from "../../agent/commands/why/why-command.ts";
+import { getCommand } from "../../operator/mod.ts";
 import { type BundleIndex, nodeKinds, readNodeDocument } from "../../shared/documents/mod.ts";
 import { runAt, type TerminalRun } from "../fakes/terminal-run.ts";
 import { AgentHome, type AgentProcess, resultOf } from "../support/agent-process.ts";
@@ -94,6 +96,19 @@ describeWith("a support bundle of a node", ["root", "nft"], () => {
       expect([name, all.filter(([, text]) => text.includes(secret)).map(([file]) => file)]).toEqual([name, []]);
     // They were there to be found.
     expect(readFileSync(join(directory, "nodes/here/agent.log"), "utf8")).toContain("401 for Bearer [left out]");
+  }, 60_000);
+
+  test("reads back as the node itself was", async () => {
+    const file = join(home.directory, "whole.tar.gz");
+    const live = await runAt("pipette get", getCommand, ["pods", "--socket", home.socket, "-o", "json"]);
+    const read = await runAt("pipette get", getCommand, ["pods", "--bundle", file, "-o", "json"]);
+    expect(read).toMatchObject({ status: 0, stderr: "" });
+    expect(JSON.parse(read.stdout).pods).toEqual(JSON.parse(live.stdout).pods);
+    const why = await runAt("pipette why", whyCommand, ["shop/cart", "--bundle", file]);
+    expect(why).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining("shop/cart has its network (10.78.0.2/16"),
+    });
   }, 60_000);
 
   test("of a node whose agent is dead has what the host and the database know, and says what it lacks", async () => {

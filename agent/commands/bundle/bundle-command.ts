@@ -94,12 +94,12 @@ async function wantedOf(
   resources: AsyncDisposableStack,
 ): Promise<Wanted> {
   const elsewhere = given.all || given.node.length > 0;
+  const isCluster = elsewhere || given.kubeconfig !== undefined || given.context !== undefined;
+  const socket = given.socket ?? (isCluster ? undefined : config?.socket);
   let source: DocumentSource | undefined;
   const failures: { item: string; reason: string }[] = [];
   try {
-    source = resources.use(
-      await openSource({ ...given, bundle: undefined, socket: given.socket ?? config?.socket }, elsewhere, io),
-    );
+    source = resources.use(await openSource({ ...given, bundle: undefined, socket }, elsewhere, io));
   } catch (caught) {
     failures.push({ item: "documents", reason: reasonOf(caught) });
   }
