@@ -50,7 +50,7 @@ what "pipette get" shows, and what it does is done by commands that it shows bef
     options,
     exits: { 0: "it was ended", 1: "it cannot be served, or nobody can be asked" },
     run: async ({ options: given }, io) => {
-      const opened = await openSource(given, given.node.length > 0 && given.socket === undefined, io.env);
+      const opened = await openSource(given, given.node.length > 0 && given.socket === undefined, io);
       await using source = given.node.length === 0 ? opened : new NodesOnly(opened, given.node);
       const isNode = opened instanceof SocketSource;
       const logger = createLogger("warn", (line) => io.stderr(`${line}\n`));

@@ -13,7 +13,7 @@ import {
   wayOptions,
   writeBundle,
 } from "../../../operator/mod.ts";
-import { ApiClient } from "../../../shared/kubernetes/mod.ts";
+import { ApiClient, operatorAccess } from "../../../shared/kubernetes/mod.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
@@ -22,7 +22,6 @@ import { counted, printable } from "../../../shared/terminal/printable.ts";
 import { Progress } from "../../../shared/terminal/progress.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { readText } from "../../config/read-config.ts";
-import { accessOf } from "../policy/ask-cluster.ts";
 import { hostItems, knownSecrets } from "./host-items.ts";
 
 const action = "make a bundle";
@@ -98,9 +97,10 @@ async function wantedOf(
   let source: DocumentSource | undefined;
   const failures: { item: string; reason: string }[] = [];
   try {
-    source = resources.use(
-      await openSource({ ...given, bundle: undefined, socket: given.socket ?? config?.socket }, elsewhere, io.env),
-    );
+    // The agent of this node, where its configuration has it listen, is the way to this node only.
+    const isHere = !elsewhere && given.kubeconfig === undefined && given.context === undefined;
+    const socket = given.socket ?? (isHere ? config?.socket : undefined);
+    source = resources.use(await openSource({ ...given, bundle: undefined, socket }, elsewhere, io));
   } catch (caught) {
     failures.push({ item: "documents", reason: reasonOf(caught) });
   }
@@ -155,7 +155,9 @@ async function podItems(
     const cluster = await source?.cluster(AbortSignal.timeout(nodesMs));
     const pods = (cluster?.nodes ?? []).filter(({ name, agentPod }) => nodes.includes(name) && agentPod !== undefined);
     if (pods.length === 0) return [];
-    const client = resources.use(new ApiClient(await accessOf(kubeconfig, context, io.env), { env: io.env }));
+    const client = resources.use(
+      new ApiClient(await operatorAccess({ file: kubeconfig, context }, io.env), { env: io.env }),
+    );
     return pods.flatMap(({ name, agentPod = "" }) => agentPodItems(client, name, agentPod));
   } catch {
     // The documents' own failures say that the API server does not answer.

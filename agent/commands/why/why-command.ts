@@ -110,11 +110,11 @@ async function wayTo(
 ): Promise<DocumentSource> {
   const isNamed = [given.socket, given.kubeconfig, given.context, given.bundle].some((one) => one !== undefined);
   const source = resources.use(
-    await openSource(given, isNamed && node !== undefined && given.socket === undefined, io.env),
+    await openSource(given, isNamed && node !== undefined && given.socket === undefined, io),
   );
   if (isNamed || node === undefined) return source;
   const here = await source.nodes(AbortSignal.timeout(hereMs)).catch((): readonly string[] => []);
-  return here.length === 0 || here.includes(node) ? source : resources.use(await openSource(given, true, io.env));
+  return here.length === 0 || here.includes(node) ? source : resources.use(await openSource(given, true, io));
 }
 
 /** Without a kubeconfig there is still the agent: then it is only named. */
