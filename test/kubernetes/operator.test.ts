@@ -3,6 +3,8 @@ import { createServer, type Server } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { doctorCommand } from "../../agent/commands/doctor/doctor-command.ts";
+import { statusCommand } from "../../agent/commands/status/status-command.ts";
 import { findHelm } from "../../build/helm.ts";
 import { template } from "../../build/manifests.ts";
 import { getCommand, logLevelCommand } from "../../operator/mod.ts";
@@ -169,6 +171,19 @@ describeWith("an operator with a kubeconfig, at a real API server", needs, () =>
       expect([stderr, JSON.parse(stdout)]).toEqual(["", expect.objectContaining({ kind, node: "node-a" })]);
     },
   );
+
+  test("its status and what its doctor finds, in the words that they have there", async () => {
+    const kubeconfig = ["--kubeconfig", join(directory, "viewer")];
+    const status = await runAt("pipette status", statusCommand, ["--node", "node-a", ...kubeconfig]);
+    expect([status.status, status.stderr]).toEqual([0, ""]);
+    expect(status.stdout).toMatch(/^pipette agent .*data path bridge\n.*shop\/web\n.*no problems\n$/s);
+    const doctor = await runAt("pipette doctor", doctorCommand, ["--node", "node-a", ...kubeconfig]);
+    expect([doctor.status, doctor.stdout]).toEqual([0, expect.stringMatching(/leases?, 1 interface of pods: /)]);
+    const which = await runAt("pipette status", statusCommand, kubeconfig);
+    expect([which.status, which.stderr]).toEqual([2, expect.stringMatching(/has 3, wanted "--node" with one of them/)]);
+    const repair = await runAt("pipette doctor", doctorCommand, ["--node", "node-a", "--repair", ...kubeconfig]);
+    expect([repair.status, repair.stderr]).toEqual([2, expect.stringContaining("are for the node itself")]);
+  });
 
   test("of several nodes one that fails is named, and the others are there", async () => {
     hostile.answer = () => ({ body: "<html>" });

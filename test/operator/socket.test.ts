@@ -1,9 +1,9 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { getCommand, SocketSource } from "../../operator/mod.ts";
+import { getCommand, logLevelCommand, SocketSource } from "../../operator/mod.ts";
 import { runAt, type TerminalRun } from "../fakes/terminal-run.ts";
-import { AgentHome, type AgentProcess, networkName, resultOf } from "../support/agent-process.ts";
+import { AgentHome, type AgentProcess, eventually, networkName, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 
@@ -102,6 +102,16 @@ describeWith("an operator at the socket of an agent with a kernel bridge", ["lin
       ...{ what: expect.stringContaining("leases.db"), why: expect.any(String), todo: expect.any(String) },
     });
     expect((await get("findings")).stdout).toMatch(/^SEVERITY +CODE +WHAT +DO\nwarning +open-to-others/);
+  });
+
+  test("what is logged changes, and the log says so", async () => {
+    const level = (...args: string[]): Promise<TerminalRun> =>
+      runAt("pipette log-level", logLevelCommand, [...args, "--socket", home.socket]);
+    expect((await level()).stdout).toMatch(/^\S+ +info\n$/);
+    expect((await level("debug")).stdout).toMatch(/^\S+ +debug\n$/);
+    await agent.logged(({ message, to }) => message === "the log level changes" && to === "debug");
+    await eventually(async () => (await json("node")).logLevel === "debug", "the level in the document");
+    expect((await level("loud")).status).toBe(2);
   });
 
   test("YAML says the same as JSON", async () => {

@@ -139,6 +139,8 @@ describeWith(
         utimesSync(keyFile(lab.node(2)), 0, 0);
         await eventually(async () => (await record())["encryption"] !== before, "another public key in the registry");
         await reached();
+        // The change itself may take less time than a dozen packets.
+        await Bun.sleep(1_000);
       });
       expect(readFileSync(keyFile(lab.node(2)), "utf8")).not.toBe(old);
       expect(missing).toEqual([]);

@@ -56,6 +56,8 @@ const placeIn = (folder: string, order: readonly string[], path: string): number
  * These beside them are for those who load no more than one file.
  */
 const furtherFaces: Readonly<Record<string, readonly string[]>> = {
+  // Options, for commands that load the rest where another node is meant.
+  "operator/": ["ways.ts"],
   "ipam/": ["main.ts"],
   // The plugin inside of the agent, apart from the piece that its process loads.
   "cni/": ["hosted.ts"],

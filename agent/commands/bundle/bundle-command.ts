@@ -94,6 +94,7 @@ async function wantedOf(
   resources: AsyncDisposableStack,
 ): Promise<Wanted> {
   const elsewhere = given.all || given.node.length > 0;
+  // The agent of this node, where its configuration has it listen, is the way to this node only.
   const isCluster = elsewhere || given.kubeconfig !== undefined || given.context !== undefined;
   const socket = given.socket ?? (isCluster ? undefined : config?.socket);
   let source: DocumentSource | undefined;

@@ -1,5 +1,7 @@
 import { statSync } from "node:fs";
-import { CniError } from "../../../shared/errors.ts";
+import { openSource, type Way, wayOptions } from "../../../operator/ways.ts";
+import type { FindingsDocument } from "../../../shared/documents/mod.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
@@ -34,6 +36,8 @@ a disagreement is told only when it stays.`,
     once: { help: "looks only once, so that calls in flight can show as disagreements: for scripts that look again" },
     json: { help: "one JSON object, for programs" },
     config: { value: "FILE", of: "file", help: `the agent's configuration (default ${paths.agentConfig})` },
+    node: { value: "NAME", help: "what this node's agent finds, by the API server or from a bundle" },
+    ...wayOptions,
   },
   exits: {
     0: "all agree, apart from notes",
@@ -41,6 +45,9 @@ a disagreement is told only when it stays.`,
     2: "cannot look, or wrong arguments",
   },
   run: async ({ options }, io) => {
+    const { node, socket, kubeconfig, context, bundle } = options;
+    if ([node, socket, kubeconfig, context, bundle].some((one) => one !== undefined))
+      return await findingsElsewhere(options, io);
     const config = await readConfig(options.config ?? paths.agentConfig, io);
     if (config === undefined) return cannotLook;
     try {
@@ -52,6 +59,46 @@ a disagreement is told only when it stays.`,
       return cannotLook;
     }
   },
+});
+
+/** What an agent finds on its own node. */
+async function findingsElsewhere(
+  given: Way &
+    Readonly<Record<"repair" | "once" | "json", boolean>> &
+    Readonly<Record<"node" | "runtime" | "config", string | undefined>>,
+  io: TerminalIo,
+): Promise<number> {
+  try {
+    if (given.repair || given.once || given.runtime !== undefined || given.config !== undefined)
+      throw new CniError(
+        CniCode.invalidConfig,
+        `Cannot ${action}: "--repair", "--once", "--runtime" and "--config" are for the node itself, wanted none of them with a way to an agent`,
+      );
+    const { documentsOfNode, theNode } = await import("../../../operator/mod.ts");
+    await using source = await openSource(given, given.socket === undefined, io);
+    const { signal } = new AbortController();
+    const node = await theNode(source, given.node, signal);
+    const { findings: document } = await documentsOfNode(source, node, ["findings"], signal);
+    const { kind: _kind, version: _version, node: _node, omitted: _omitted, ...diagnosis } = document;
+    io.stdout(given.json ? formatJson({ ...diagnosis, repaired: [] }) : reportText(withRepairs(diagnosis)));
+    return diagnosis.findings.every(({ severity }) => severity === "note") ? exitStatus.done : exitStatus.failed;
+  } catch (caught) {
+    io.stderr(`${printableLines(CniError.from(caught, action).message)}\n`);
+    return cannotLook;
+  }
+}
+
+/** Only the node itself knows the repair; that there is one is told. */
+const withRepairs = ({
+  findings,
+  ...counted
+}: Pick<FindingsDocument, "findings" | "leases" | "interfaces">): Diagnosis => ({
+  ...counted,
+  findings: findings.map(({ repairable, ...finding }) => ({
+    ...finding,
+    evidence: "",
+    ...(repairable ? { repair: { t: "node" } } : {}),
+  })),
 });
 
 async function examineAndTell(

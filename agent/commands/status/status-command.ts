@@ -1,6 +1,9 @@
 import type { LeaseState } from "../../../ipam/mod.ts";
+import { openSource, type Way, wayOptions } from "../../../operator/ways.ts";
 import { RpcChannel } from "../../../shared/channel/rpc-channel.ts";
 import { podTitle } from "../../../shared/cni/pod-name.ts";
+import type { LeasesDocument, NodeDocument, PodsDocument } from "../../../shared/documents/mod.ts";
+import { CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { whoMay } from "../../../shared/os/rights.ts";
@@ -12,8 +15,9 @@ import { reasonOf } from "../../../shared/reason.ts";
 import { GrpcCode, RpcError } from "../../../shared/rpc/rpc-error.ts";
 import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
-import { formatJson, printable } from "../../../shared/terminal/printable.ts";
+import { formatJson, printable, printableLines } from "../../../shared/terminal/printable.ts";
 import { formatAge, formatTable } from "../../../shared/terminal/table.ts";
+import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 
 const leaseStates = ["allocated", "releasing", "cooling"] as const satisfies readonly LeaseState[];
 
@@ -36,15 +40,20 @@ export const statusCommand = defineCommand({
   action: "show the status",
   about: "Shows what the agent of this node says: networks, leases, interfaces, problems.",
   options: {
+    ...wayOptions,
     socket: { value: "PATH", of: "file", help: `where it listens (default ${paths.agentSocket})` },
+    node: { value: "NAME", help: "of this node, by the API server or from a bundle" },
     json: { help: "everything, as one JSON object" },
     readiness: { help: "for a probe: status 0 also where only new pods are refused, as by a pool that is full" },
   },
   exits: {
     0: "no problem; shortcomings of single pods or other nodes, and what is refused of the registry, are none",
+    2: "another node cannot be asked, or wrong arguments",
     1: "problems, a registry that is lost, a configuration that is refused or not in place, errors in the lease database, an agent that is not ready, or none",
   },
-  run: async ({ options: { socket = paths.agentSocket, json, readiness } }, io) => {
+  run: async ({ options }, io) => {
+    const { socket = paths.agentSocket, json, readiness } = options;
+    if (isElsewhere(options)) return await showElsewhere(options, io);
     try {
       const report = await ask(socket, readiness);
       io.stdout(json ? formatJson(report) : asText(report, Date.now()));
@@ -55,6 +64,58 @@ export const statusCommand = defineCommand({
     }
   },
 });
+
+/** What tells that it is not about the agent at a socket. */
+const isElsewhere = ({ node, kubeconfig, context, bundle }: Elsewhere): boolean =>
+  [node, kubeconfig, context, bundle].some((one) => one !== undefined);
+
+interface Elsewhere extends Way {
+  readonly node: string | undefined;
+  readonly json: boolean;
+  readonly readiness: boolean;
+}
+
+/** Of one node that is not asked by its socket, from its documents. */
+async function showElsewhere(options: Elsewhere, io: TerminalIo): Promise<number> {
+  try {
+    const { documentsOfNode, theNode } = await import("../../../operator/mod.ts");
+    await using source = await openSource(options, true, io);
+    const { signal } = new AbortController();
+    const node = await theNode(source, options.node, signal);
+    const found = await documentsOfNode(source, node, ["node", "pods", "leases"], signal);
+    const report = reportOf(found.node, found.pods, found.leases);
+    io.stdout(options.json ? formatJson(report) : asText(report, Date.now()));
+    return isWell(report, options.readiness) ? exitStatus.done : exitStatus.failed;
+  } catch (caught) {
+    io.stderr(`${printableLines(CniError.from(caught, "show the status").message)}\n`);
+    return exitStatus.cannotTell;
+  }
+}
+
+/** The same as the agent's own answers say. */
+function reportOf(
+  { agentVersion, ...node }: NodeDocument,
+  { pods }: PodsDocument,
+  { leases }: LeasesDocument,
+): NodeReport {
+  return {
+    status: { ...node, version: agentVersion },
+    interfaces: pods.map(({ network, containerId, ifname, hostIfname, ownLease }) => ({
+      ...{ network, containerId, ifname, hostIfname, ownLease },
+    })),
+    leases: leases.map(({ network, containerId, ifname, state, generation, ...lease }) => ({
+      ...{ network, containerId, ifname, state, generation, address: lease.address.split("/")[0] ?? "" },
+      ...{ gateway: lease.gateway ?? "", podNamespace: lease.podNamespace ?? "", podName: lease.podName ?? "" },
+      podUid: lease.podUid ?? "",
+      allocatedAtMs: timeOf(lease.allocatedAt),
+      releasedAtMs: timeOf(lease.releasedAt),
+    })),
+    database: [],
+  };
+}
+
+/** 0 for none, as messages have it. */
+const timeOf = (time: string | undefined): number => Date.parse(time ?? "") || 0;
 
 async function ask(socket: string, readiness: boolean): Promise<NodeReport> {
   using agent = new RpcChannel(socket);
