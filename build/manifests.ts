@@ -48,6 +48,13 @@ export const plainFiles: readonly PlainFile[] = [
     only: ["controller.yaml"],
     about: `The controller of network policies, beside either (docs/policies.md).`,
   },
+  {
+    path: join(plain, "pipette-cluster-state.yaml"),
+    values: ["clusterState.enabled=true"],
+    only: ["cluster-state.yaml"],
+    about: `How each node is, as "kubectl get pipettenodes" shows it, beside either: agents that have "clusterState: {}" in their
+agent.yaml tell it, and a controller with --watch-nodes watches over it (docs/operations.md).`,
+  },
 ];
 
 /** What `kubectl apply` takes. @throws {Error} with what helm says */

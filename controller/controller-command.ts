@@ -47,6 +47,9 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
       repeats: true,
     },
     "as-antrea": { help: "also found as Antrea's controller is: Service antrea, ConfigMap antrea-ca" },
+    "watch-nodes": {
+      help: "watches what agents tell of their nodes (clusterState of agent.yaml): calls those that are silent unknown",
+    },
     "data-dir": {
       value: "DIR",
       of: "file",
@@ -79,7 +82,7 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     if (listen === undefined) return exitStatus.wrongArguments;
     const { "data-dir": dataDir, advertise } = options;
     const asked: ControllerOptions = {
-      ...{ cluster, env: io.env, listen, certificates, publishedIn },
+      ...{ cluster, env: io.env, listen, certificates, publishedIn, watchesNodes: options["watch-nodes"] },
       ...(dataDir === undefined ? {} : { dataDir }),
       ...(advertise === undefined ? {} : { advertise }),
     };

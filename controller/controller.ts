@@ -10,6 +10,7 @@ import { ControlPlaneApi, type ServedState } from "./api/mod.ts";
 import { KeptCertificates, type PublishedIn, publish } from "./certificates/mod.ts";
 import { type ControllerMeter, controllerMetrics, measureController } from "./controller-metrics.ts";
 import { FollowedObjects } from "./followed-objects.ts";
+import { NodeKeeper } from "./nodes/mod.ts";
 import type { PolicyComputation } from "./policy/mod.ts";
 import { ClusterReports, type Replicas, StatusLease } from "./reports/mod.ts";
 import { earlierComputation, KeptInputs } from "./warm-start.ts";
@@ -26,6 +27,8 @@ export interface ControllerOptions {
   readonly publishedIn: PublishedIn;
   /** An address at which other controllers reach this one; absent: there are none. */
   readonly advertise?: string;
+  /** Whether it watches what agents tell of their nodes. */
+  readonly watchesNodes?: boolean;
   /** Where what is known is kept for the next start; absent: nowhere. */
   readonly dataDir?: string;
 }
@@ -48,6 +51,8 @@ export class Controller implements Running {
     );
     const { namespace } = publishedIn;
     const lease = advertise === undefined ? undefined : starting.use(new StatusLease({ client, namespace, logger }));
+    const isHolder = (): boolean => lease === undefined || lease.holder.t === "this one";
+    if (options.watchesNodes) starting.use(new NodeKeeper({ client, namespace, logger, isHolder }));
     const replicas = lease && replicasOf(options, lease, () => certificates.serving.ca, logger);
     const now: { state?: ServedState | undefined; server?: HttpsServer; kept?: KeptInputs } = {};
     let isComplete = false;

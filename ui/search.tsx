@@ -95,7 +95,7 @@ function found(wanted: string): readonly Hit[] {
       if (hits.length >= mostFound) return hits;
       if (!key.toLowerCase().includes(wanted) && !clusterIp.includes(wanted)) continue;
       if (hits.some(({ kind, name }) => kind === "service" && name === key)) continue;
-      hits.push({ kind: "service", name: key, note: clusterIp, href: hrefTo("pipeline", { node }) });
+      hits.push({ kind: "service", name: key, note: clusterIp, href: hrefTo("map", { node }) });
     }
   return hits;
 }

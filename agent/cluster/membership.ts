@@ -11,6 +11,7 @@ import { CachedTenants } from "./cached-tenants.ts";
 import type { Cluster } from "./cluster.ts";
 import type { ClusterNode, Followed, NodeRegistry } from "./node-registry.ts";
 import { sameNode } from "./node-text.ts";
+import { ownEncryption } from "./own-key.ts";
 import { peersOf, RefusalLog } from "./peers.ts";
 import type { RegistryCache } from "./registry-cache.ts";
 import { registryRetry, type Trouble } from "./registry-health.ts";
@@ -68,6 +69,7 @@ export class Membership implements Cluster, AsyncDisposable {
   #refusedRecords: readonly string[] = [];
   readonly #resolving: Promise<void>;
   #alive: AsyncDisposable | undefined;
+  readonly #foreignKey: LogOnChange;
   #confirmed: boolean;
   #refused: string | undefined;
   /** Until the registry has answered a registration, its record of this node's name means nothing. */
@@ -81,6 +83,7 @@ export class Membership implements Cluster, AsyncDisposable {
     this.#options = options;
     this.self = self;
     this.linkAddresses = own.linkAddresses;
+    this.#foreignKey = new LogOnChange(logger, "error");
     this.#log = new RefusalLog(logger);
     this.#wrongOf = this.#admission(literalAddresses(registry.servers ?? []));
     this.#confirmed = state.t === "registered";
@@ -169,12 +172,25 @@ export class Membership implements Cluster, AsyncDisposable {
     const { known } = this.#options;
     const record = nodes.get(this.self.name);
     this.#judge(record);
+    if (record !== undefined) this.#correct(record);
     // If this node's record is missing, the registry may have been replaced by an empty one, so the known peers are
     // kept.
     const believed = record === undefined ? withForgotten(nodes, known.state.nodes) : nodes;
     const peers = this.#judged(believed);
     if (!sameMaps(this.peers.current, peers)) this.peers.set(peers);
     known.update({ nodes: peers });
+  }
+
+  /** Somebody has written another key for this node: the others would send to nobody. */
+  #correct({ encryption }: ClusterNode): void {
+    const { config, logger } = this.#options;
+    if (!this.#confirmed || this.#refused !== undefined || Bun.deepEquals(encryption, ownEncryption(config))) return;
+    this.announce().then(
+      () => this.#foreignKey.clear(),
+      (caught: unknown) =>
+        this.#foreignKey.log("the registry has another key of this node", CniError.from(caught).message),
+    );
+    logger.warn("the registry had another key of this node, which it is told again");
   }
 
   /** The peers among all nodes. */

@@ -1,25 +1,26 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { wireguardKeyFile } from "../config/encryption-config.ts";
 import { newPrivateKey, publicKeyOf } from "../protocols/wireguard/mod.ts";
-import { keepPrivateKey, keyFile, privateKeyIn } from "./own-key.ts";
+import { keepPrivateKey, privateKeyIn } from "./own-key.ts";
 
 test("a node's key is made once, in a file of its own that nobody else reads", () => {
   using directory = scratchDir();
   const key = privateKeyIn(directory.path);
   expect(key).toHaveLength(32);
   expect(privateKeyIn(directory.path)).toEqual(key);
-  expect(statSync(keyFile(directory.path)).mode & 0o777).toBe(0o600);
+  expect(statSync(wireguardKeyFile(directory.path)).mode & 0o777).toBe(0o600);
   const next = newPrivateKey();
   keepPrivateKey(directory.path, next);
   expect(privateKeyIn(directory.path)).toEqual(next);
-  expect(statSync(keyFile(directory.path)).mode & 0o777).toBe(0o600);
+  expect(statSync(wireguardKeyFile(directory.path)).mode & 0o777).toBe(0o600);
 });
 
 test("what is no key is named without being shown", () => {
   using directory = scratchDir();
   const almost = readFileSync("/proc/sys/kernel/random/uuid", "utf8").trim();
-  writeFileSync(keyFile(directory.path), almost);
+  writeFileSync(wireguardKeyFile(directory.path), almost);
   expect(() => privateKeyIn(directory.path)).toThrow(/holds 36 characters that are no key/);
   expect(() => privateKeyIn(directory.path)).not.toThrow(almost);
 });

@@ -1,21 +1,19 @@
-import { join } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { writeAtomically, writeOnce } from "../../shared/os/atomic-file.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
+import { wireguardKeyFile } from "../config/encryption-config.ts";
 import { keyBytes, newPrivateKey, publicKeyOf } from "../protocols/wireguard/mod.ts";
 import type { NodeEncryption } from "./node-encryption.ts";
 
-/**
- * The node's private key for WireGuard: made on the node, kept in its data directory in a file of mode 0600, as
- * `wg genkey` writes it, and told to nobody but the device.
- */
-export const keyFile = (dataDir: string): string => join(dataDir, "wireguard.key");
-
 const textOf = (key: Uint8Array): string => `${Buffer.from(key).toString("base64")}\n`;
 
-/** Made with the first call. @throws {CniError} code 5 */
+/**
+ * The node's private key for WireGuard: made on the node with the first call, kept in its data directory in a file of
+ * mode 0600, as `wg genkey` writes it, and told to nobody but the device.
+ * @throws {CniError} code 5
+ */
 export function privateKeyIn(dataDir: string): Uint8Array {
-  const path = keyFile(dataDir);
+  const path = wireguardKeyFile(dataDir);
   const text = writeOnce(path, textOf(newPrivateKey())).trim();
   const key = /^[A-Za-z0-9+/]{43}=$/.test(text) ? Uint8Array.from(Buffer.from(text, "base64")) : new Uint8Array(0);
   if (key.length === keyBytes) return key;
@@ -29,7 +27,7 @@ export function privateKeyIn(dataDir: string): Uint8Array {
 
 /** Keeps another one instead. @throws {CniError} code 5 */
 export const keepPrivateKey = (dataDir: string, key: Uint8Array): void => {
-  writeAtomically(keyFile(dataDir), textOf(key));
+  writeAtomically(wireguardKeyFile(dataDir), textOf(key));
 };
 
 /** What this node tells the others of how it encrypts; `undefined`: it does not. @throws {CniError} code 5 */

@@ -19,6 +19,7 @@ import {
   section,
   textThat,
 } from "../../shared/schema/mod.ts";
+import { clusterStateSchema } from "./cluster-state-config.ts";
 import { type HnsConfig, hnsSchema } from "./hns-config.ts";
 import { metricsSchema } from "./metrics-config.ts";
 import { type NodesConfig, nodesSchema } from "./nodes-config.ts";
@@ -130,6 +131,11 @@ export const agentSchema = object({
   policies: optional(policiesSchema, "network policies, which a controller computes", "none are enforced"),
   services: optional(servicesSchema, "services that the data path balances", "those of `ovs.services.file`, if any"),
   metrics: optional(metricsSchema, "numbers for Prometheus", "none are kept, and no port is open"),
+  clusterState: optional(
+    clusterStateSchema,
+    "tells the cluster of this node: a PipetteNode with its state, and a Lease",
+    "nothing is told",
+  ),
   callTimeoutMs: defaulted(
     milliseconds(100, limits.longestTimeoutMs),
     limits.addTimeoutMs,

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { isWindows } from "../../shared/os/platform.ts";
 import { defaulted, type Findings, integer, object, oneOf, optional, section } from "../../shared/schema/mod.ts";
 import { deviceName } from "./values.ts";
@@ -5,6 +6,9 @@ import { deviceName } from "./values.ts";
 /** How packets between pods of two nodes are encrypted (`docs/encryption.md`). */
 export const encryptionKinds = ["none", "wireguard"] as const;
 export type EncryptionKind = (typeof encryptionKinds)[number];
+
+/** The node's private key. */
+export const wireguardKeyFile = (dataDir: string): string => join(dataDir, "wireguard.key");
 
 const mostHours = 8760;
 

@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { isWindows } from "../../shared/os/platform.ts";
 import { letsOthersIn, ownershipRule } from "../../shared/os/rights.ts";
 import type { AgentConfig } from "./agent-config.ts";
+import { wireguardKeyFile } from "./encryption-config.ts";
 
 /**
  * Who can change agent.yaml, or a file that it names, can make root write files, run plugins and redirect pods'
@@ -86,12 +87,13 @@ const readableByAll = 0o004;
  * Checks the files that the configuration names; agent.yaml itself holds no secrets. Not needed on Windows, where
  * permissions are set by `pipette install`.
  */
-export function openSecrets({ nodes, policies, services }: AgentConfig): readonly OpenSecret[] {
+export function openSecrets({ nodes, policies, services, ovs, dataDir }: AgentConfig): readonly OpenSecret[] {
   if (isWindows) return [];
   const registry = nodes?.registry;
   const files = [policies?.token, services?.token];
   if (registry?.type === "etcd") files.push(registry.key);
   if (registry?.type === "kubernetes") files.push(registry.token);
+  if (ovs?.encryption === "wireguard") files.push(wireguardKeyFile(dataDir));
   return [...new Set(files)].flatMap((path) => {
     const mode = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.mode;
     if (path === undefined || mode === undefined || (mode & readableByAll) === 0) return [];

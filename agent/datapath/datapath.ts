@@ -136,6 +136,11 @@ export interface DataPath extends AsyncDisposable {
    * @param look checks for problems and repairs them
    */
   watch?(look: () => Promise<void>): AsyncDisposable;
+  /**
+   * Calls `tell` with what keeps other nodes' pods from being reached, as long as that is so: for events. Absent if the
+   * data path does not look for such.
+   */
+  tellTroubles?(tell: (trouble: string) => void): void;
   /** Tells a scrape what only this data path has. */
   measure?(samples: AgentSamples): void;
   /** Absent: this data path enforces no network policies. */

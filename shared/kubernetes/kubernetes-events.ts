@@ -28,7 +28,7 @@ const maxNameChars = 200;
 /** Longer ones are refused. */
 const maxMessageChars = 1024;
 
-const apiVersions = { Pod: "v1", Service: "v1", NetworkPolicy: "networking.k8s.io/v1" } as const;
+const apiVersions = { Node: "v1", Pod: "v1", Service: "v1", NetworkPolicy: "networking.k8s.io/v1" } as const;
 
 /**
  * Tells Kubernetes what happens to pods, policies and services, as Events. The same is told once, also by many nodes: an event's

@@ -58,7 +58,9 @@ describeWith("bridge data path: life of a pod", ["root"], () => {
     const { routes, dns } = ipamOf(["10.77.0.10/24", "fd77::10/64"]);
     expect(result.routes).toEqual(routes);
     expect(result.dns).toEqual(dns);
-    expect(await dataPath.list()).toEqual([{ owner: ownerOf("a"), ownLease: true, hostIfname: host?.name }]);
+    expect(await dataPath.list()).toEqual([
+      { owner: ownerOf("a"), ownLease: true, hostIfname: host?.name, mac: inside?.mac, port: expect.any(Number) },
+    ]);
   });
 
   test("MTU and hardware address as asked for; routes with their own gateway, metric and table", async () => {

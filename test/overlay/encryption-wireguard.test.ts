@@ -108,6 +108,17 @@ describeWith(
       expectNothingClear();
     });
 
+    test("where the daemon is killed the agent starts another", async () => {
+      const daemons = (): readonly number[] => lab.node(1).processes("wireguard-go");
+      const [first, ...others] = daemons();
+      expect([first !== undefined, others]).toEqual([true, []]);
+      capture.clear();
+      process.kill(first ?? 0, "SIGKILL");
+      await eventually(() => daemons().some((pid) => pid !== first), "another daemon");
+      await reached();
+      expectNothingClear();
+    });
+
     test("a killed agent changes nothing, nor does the next one", async () => {
       using conversation = await Conversation.start(near.namespace, far.namespace, far.address(4));
       await lab.node(1).agent.end("SIGKILL");
@@ -139,9 +150,10 @@ describeWith(
       const right = await record();
       const put = (value: object): Promise<string> => etcdctl(lab, ["put", recordKey, JSON.stringify(value)]);
       const { encryption, ...without } = right;
+      await lab.node(2).agent.end("SIGKILL");
       const foreign = `wireguard:${Buffer.alloc(32, 9).toString("base64").replace(/.=$/, "k=")}`;
       for (const [value, told] of [
-        [{ ...right, encryption: foreign }, /node "n2" at 172\.30\.0\.2 agrees on no keys/],
+        [{ ...right, encryption: foreign }, /node "n2" at 172\.30\.0\.2: it agrees on no keys/],
         [without, /node "n2": it does not encrypt/],
       ] as const) {
         await put(value);
@@ -151,8 +163,24 @@ describeWith(
         expect(await says(far, near.address(4))).toBe(false);
         expectNothingClear();
       }
-      await put({ ...without, encryption });
+      // Its next agent tells the right one again; and so does one that runs.
+      await lab.node(2).startAgent();
       await reached();
+      await put({ ...right, encryption: foreign });
+      await eventually(async () => (await record())["encryption"] === encryption, "the right key in the registry");
+      await reached();
+    });
+
+    test("a node that moves to another address is followed", async () => {
+      const moved = "172.30.0.42";
+      const { namespace } = lab.node(2);
+      using conversation = await Conversation.start(far.namespace, near.namespace, near.address(4));
+      capture.clear();
+      await namespace.ip("addr del 172.30.0.2/24 dev br-phy", `addr add ${moved}/24 dev br-phy`);
+      await eventually(() => capture.sentFrom(moved) > 10, "packets from the other address");
+      await conversation.goesOn();
+      expect(conversation.ended).toBeUndefined();
+      expectNothingClear();
     });
   },
 );

@@ -34,6 +34,7 @@ const agentRooms = [
     "attach",
     "server",
     "views",
+    "presence",
   ],
   ...["", "commands"],
 ];
@@ -42,7 +43,7 @@ const agentRooms = [
 const dataPathRooms = ["", "linux", "bridge", "ovs", "hns"];
 
 /** Of the controller: what is computed, who hears of it, what nodes report, how they ask, and with what it is encrypted. */
-const controllerRooms = ["policy", "watches", "reports", "api", "certificates", ""];
+const controllerRooms = ["policy", "watches", "reports", "api", "certificates", "nodes", ""];
 
 /** Of a file below `folder`, its place in the order. */
 const placeIn = (folder: string, order: readonly string[], path: string): number => {

@@ -15,6 +15,8 @@ export interface MapNode {
   readonly pods: readonly DocumentPod[];
   /** That the document itself has left out. */
   readonly omitted: number;
+  /** Its pods are not known, or not yet; absent: they are. */
+  readonly isAsked?: false;
 }
 
 interface PictureProps {
@@ -69,7 +71,8 @@ export function RingPicture({ nodes, pairs, chosen, chosenPod, onChoose }: Pictu
 /** One line for both directions, as bad as the worse of them. */
 function linesOf(pairs: readonly Pair[]): readonly Pick<Pair, "from" | "to" | "health">[] {
   const lines = new Map<string, { from: string; to: string; health: Health }>();
-  for (const { from, to, health } of pairs) {
+  for (const { from, to, health, isPending } of pairs) {
+    if (isPending) continue;
     const key = from < to ? `${from} ${to}` : `${to} ${from}`;
     const other = lines.get(key)?.health;
     lines.set(key, { from, to, health: other === undefined ? health : worst([health, other]) });
@@ -97,11 +100,11 @@ interface NodeCardProps {
   readonly onChoose: (node: string) => void;
 }
 
-function NodeCard({ node: { health, pods, omitted }, at, isChosen, chosenPod, onChoose }: NodeCardProps) {
+function NodeCard({ node: { health, pods, omitted, isAsked }, at, isChosen, chosenPod, onChoose }: NodeCardProps) {
   const count = pods.length + omitted;
   const dots = pods.slice(0, mostDots);
   const rest = count - dots.length;
-  const number = rest > 0 ? `and ${counted(rest, "more pod")}` : counted(count, "pod");
+  const number = isAsked === false ? "" : rest > 0 ? `and ${counted(rest, "more pod")}` : counted(count, "pod");
   const title = `${health.node} ${health.word} ${number}`;
   return (
     // biome-ignore lint/a11y/useSemanticElements: inside of an SVG there are no buttons.

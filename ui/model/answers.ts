@@ -44,7 +44,7 @@ export function readTrace(json: unknown): TraceAnswer | undefined {
 
 /** `pipette policy matrix --json` */
 export interface MatrixAnswer {
-  readonly groups: readonly { readonly name: string; readonly pods: readonly string[]; readonly count: number }[];
+  readonly groups: readonly { readonly name: string; readonly pods: readonly string[] }[];
   readonly rows: readonly string[];
   readonly partly: ReadonlyMap<string, string>;
   readonly omitted: number;
@@ -53,11 +53,7 @@ export interface MatrixAnswer {
 export function readMatrix(json: unknown): MatrixAnswer | undefined {
   if (!isObject(json) || !Array.isArray(json["groups"])) return undefined;
   return {
-    groups: objects(json["groups"]).map(({ name, pods, count }) => ({
-      name: text(name),
-      pods: texts(pods),
-      count: number(count),
-    })),
+    groups: objects(json["groups"]).map(({ name, pods }) => ({ name: text(name), pods: texts(pods) })),
     rows: texts(json["rows"]),
     partly: new Map(objects(json["partly"]).map(({ from, to, refused }) => [`${from} ${to}`, text(refused)])),
     omitted: number(json["omitted"]),

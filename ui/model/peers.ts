@@ -1,6 +1,6 @@
 import type { DocumentPeer, PeersDocument } from "../../shared/documents/mod.ts";
 import type { Health } from "../parts/mark.tsx";
-import type { OfNode } from "../stream/store.ts";
+import { byName, type OfNode } from "../stream/store.ts";
 
 /** What one node says of another. */
 export interface Pair {
@@ -8,9 +8,18 @@ export interface Pair {
   readonly to: string;
   readonly health: Health;
   readonly word: string;
-  /** Nobody has been asked yet. */
+  /** Nobody has been asked, or not yet. */
   readonly isPending?: true;
   readonly peer?: DocumentPeer;
+}
+
+/** Nodes that are compared with each other: 40,000 pairs, and more than a page shows in any case. */
+export const mostCompared = 200;
+
+/** Those that can be asked, and those that they tell of: by name, and no more than are compared. */
+export function namesOf(asked: readonly string[], all: readonly OfNode<PeersDocument>[]): readonly string[] {
+  const told = all.flatMap(({ document }) => (document?.peers ?? []).map(({ name }) => name));
+  return [...new Set([...asked, ...told])].slice(0, mostCompared).sort(byName);
 }
 
 /** All pairs of nodes, by the first and then the second; those of whom nobody says anything are unknown. */
@@ -31,7 +40,7 @@ function pairOf(
 ): Pair {
   if (entry?.fault !== undefined) return { from, to, health: "unknown", word: `${from} does not tell` };
   if (entry?.document === undefined)
-    return { from, to, health: "unknown", word: `${from} has not been asked yet`, isPending: true };
+    return { from, to, health: "unknown", word: `${from} has not been asked`, isPending: true };
   if (peer === undefined) return { from, to, health: "warn", word: `${from} does not know ${to}` };
   if (peer.problem !== undefined) return { from, to, health: "bad", word: peer.problem, peer };
   if (peer.state !== "ready") return { from, to, health: "warn", word: peer.state, peer };

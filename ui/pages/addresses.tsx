@@ -149,7 +149,7 @@ function Leases({ node }: { readonly node: string }) {
         rows={entry?.document?.leases ?? []}
         omitted={entry?.document?.omitted ?? 0}
         keyOf={({ network, address }) => `${network} ${address}`}
-        empty="No address has been given out"
+        empty={entry?.document === undefined ? "Not told yet" : "No address has been given out"}
       />
     </Card>
   );

@@ -1,7 +1,7 @@
 import { PairMatrix } from "../map/pair-matrix.tsx";
 import { type MapNode, RingPicture } from "../map/ring-picture.tsx";
 import { healthOf } from "../model/node-health.ts";
-import { type Pair, pairsOf } from "../model/peers.ts";
+import { namesOf, type Pair, pairsOf } from "../model/peers.ts";
 import { podName } from "../model/pods.ts";
 import { mostInRing } from "../model/ring.ts";
 import { type Health, Mark, worst } from "../parts/mark.tsx";
@@ -15,20 +15,29 @@ import { documentsOf } from "../stream/store.ts";
 export function MapPage() {
   const states = documentsOf("node");
   const pods = new Map(documentsOf("pods").map(({ node, document }) => [node, document]));
-  const nodes = states.map((entry): MapNode => {
+  const asked = states.map((entry): MapNode => {
     const document = pods.get(entry.node);
-    return { health: healthOf(entry), pods: document?.pods ?? [], omitted: document?.omitted ?? 0 };
+    const isTold = document !== undefined;
+    return {
+      health: healthOf(entry),
+      pods: document?.pods ?? [],
+      omitted: document?.omitted ?? 0,
+      ...(isTold ? {} : { isAsked: false }),
+    };
   });
-  const names = nodes.map(({ health }) => health.node);
   const peers = documentsOf("peers");
+  const names = namesOf(
+    asked.map(({ health }) => health.node),
+    peers,
+  );
+  const nodes = names.map((name) => asked.find(({ health }) => health.node === name) ?? toldOf(name));
   // A node on its own knows no others, and is not to.
-  const isCluster = names.length > 1 || peers.some(({ document }) => (document?.peers.length ?? 0) > 1);
-  const pairs = isCluster ? pairsOf(peers, names) : [];
+  const pairs = names.length > 1 ? pairsOf(peers, names) : [];
   const { node: chosen = "", pod = "" } = route.value.query;
   const choose = (node: string): void => refine({ node: node === chosen ? "" : node, pod: "" });
-  const shown = nodes.find(({ health }) => health.node === chosen) ?? (nodes.length === 1 ? nodes[0] : undefined);
+  const shown = asked.find(({ health }) => health.node === chosen) ?? (asked.length === 1 ? asked[0] : undefined);
   return (
-    <Page title="Map" health={overall(nodes, pairs)} answer={answerOf(nodes, pairs)}>
+    <Page title="Map" health={overall(asked, pairs)} answer={answerOf(asked, pairs)}>
       <Faults of={[...states, ...peers]} />
       <Card title={names.length > mostInRing ? "What each node says of each other one" : "Nodes and their pods"}>
         {names.length > mostInRing ? (
@@ -37,15 +46,26 @@ export function MapPage() {
           <RingPicture nodes={nodes} pairs={pairs} chosen={chosen} chosenPod={pod} onChoose={choose} />
         )}
       </Card>
+      {asked.length > names.length && (
+        <p class="quiet">{counted(asked.length - names.length, "node")} more are not compared with each other</p>
+      )}
       <PairTroubles pairs={pairs} />
       {shown !== undefined && <NodePods node={shown} chosen={pod} />}
     </Page>
   );
 }
 
+/** One that others tell of, and that is not asked here. */
+const toldOf = (node: string): MapNode => ({
+  health: { node, health: "unknown", word: "not asked here", reasons: [] },
+  pods: [],
+  omitted: 0,
+  isAsked: false,
+});
+
 function overall(nodes: readonly MapNode[], pairs: readonly Pair[]): Health {
   if (nodes.length === 0) return "unknown";
-  return worst([...nodes.map(({ health }) => health.health), ...pairs.map(({ health }) => health)]);
+  return worst([...nodes.map(({ health }) => health.health), ...pairs.filter(isTroubled).map(({ health }) => health)]);
 }
 
 /** What is connected to what? */
@@ -54,9 +74,11 @@ function answerOf(nodes: readonly MapNode[], pairs: readonly Pair[]): string {
   if (nodes.length === 0) return "No node has answered yet.";
   const all = `${counted(count, "pod")} on ${counted(nodes.length, "node")}`;
   if (pairs.length === 0) return `${all}, which is on its own.`.replace("nodes, which is", "nodes, each of which is");
-  if (pairs.some(({ isPending }) => isPending)) return `${all}, so far.`;
+  const isAsked = new Set(nodes.map(({ health }) => health.node));
+  if (pairs.some(({ isPending, from }) => isPending && isAsked.has(from))) return `${all}, so far.`;
   const bad = pairs.filter(isTroubled);
-  if (bad.length === 0) return `${all}; every node has a way to every other.`;
+  const asFar = pairs.some(({ isPending }) => isPending) ? ", as far as they are asked" : "";
+  if (bad.length === 0) return `${all}; every node has a way to every other${asFar}.`;
   return `${all}; ${counted(bad.length, "way")} between nodes of ${pairs.length} ${bad.length === 1 ? "is" : "are"} not fine: ${listed(
     bad.map(({ from, to }) => `${from} to ${to}`),
     2,
@@ -85,7 +107,13 @@ function PairTroubles({ pairs }: { readonly pairs: readonly Pair[] }) {
   );
 }
 
-function NodePods({ node: { health, pods, omitted }, chosen }: { readonly node: MapNode; readonly chosen: string }) {
+function NodePods({
+  node: { health, pods, omitted, isAsked },
+  chosen,
+}: {
+  readonly node: MapNode;
+  readonly chosen: string;
+}) {
   const { node } = health;
   const rows = chosen === "" ? pods : pods.filter(({ containerId }) => containerId === chosen);
   return (
@@ -141,7 +169,7 @@ function NodePods({ node: { health, pods, omitted }, chosen }: { readonly node: 
         rows={rows}
         omitted={omitted}
         keyOf={({ network, containerId, ifname }) => `${network} ${containerId} ${ifname}`}
-        empty="No pod has an interface here"
+        empty={isAsked === false ? "Not told yet" : "No pod has an interface here"}
       />
     </Card>
   );

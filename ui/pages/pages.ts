@@ -4,7 +4,7 @@ import { Addresses } from "./addresses.tsx";
 import { Doctor } from "./doctor.tsx";
 import { MapPage } from "./map.tsx";
 import { Overview } from "./overview.tsx";
-import { Pipeline, pipelineNode } from "./pipeline.tsx";
+import { isPipelineThere, Pipeline, pipelineNode } from "./pipeline.tsx";
 import { isPolicyThere, Policies } from "./policies.tsx";
 import { isTraceThere, Trace } from "./trace.tsx";
 
@@ -39,7 +39,7 @@ export const pages: readonly PageEntry[] = [
     view: Addresses,
     topics: ({ query: { node = "" } }) => ["*/addresses", node === "" ? "*/leases" : `${node}/leases`],
   },
-  { name: "pipeline", title: "Pipeline", view: Pipeline, topics: flowTopics },
+  { name: "pipeline", title: "Pipeline", view: Pipeline, topics: flowTopics, isThere: isPipelineThere },
   {
     name: "policies",
     title: "Policies",

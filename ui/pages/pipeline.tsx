@@ -8,10 +8,18 @@ import { counted } from "../parts/words.ts";
 import { refine, route } from "../route.ts";
 import { documentOf, documentsOf } from "../stream/store.ts";
 
+/** Nodes with a switch: a kernel bridge has no pipeline. */
+const switches = (): readonly string[] =>
+  documentsOf("node")
+    .filter(({ document }) => document !== undefined && document.dataPath !== "bridge")
+    .map(({ node }) => node);
+
+export const isPipelineThere = (): boolean => switches().length > 0;
+
 /** The node whose pipeline is shown: the first, unless one is chosen. */
 export function pipelineNode(): string {
   const { node = "" } = route.value.query;
-  return node !== "" ? node : (documentsOf("node")[0]?.node ?? "");
+  return node !== "" ? node : (switches()[0] ?? "");
 }
 
 export function Pipeline() {
@@ -19,8 +27,8 @@ export function Pipeline() {
   const { table = "", filter = "" } = route.value.query;
   const entry = documentOf("flows", node);
   const opened = documentOf("flows", node, table);
-  const names = documentsOf("node").map((each) => each.node);
   const document = entry?.document;
+  const about = document?.tables.find(({ name }) => name === table)?.about;
   return (
     <Page
       title="Pipeline"
@@ -28,12 +36,13 @@ export function Pipeline() {
       answer={document === undefined ? (entry?.fault ?? "Nothing is known yet.") : answerOf(document)}
     >
       <div class="bar">
-        <Choice label="Node" value={node} of={names} onChange={(value) => refine({ node: value, table: "" })} />
+        <Choice label="Node" value={node} of={switches()} onChange={(value) => refine({ node: value, table: "" })} />
       </div>
       <Faults of={entry === undefined ? [] : [{ node, ...entry }]} />
       {document !== undefined && <Stages key={node} document={document} chosen={table} />}
       {table !== "" && (
         <Card title={`Flows of ${table}`}>
+          {about !== undefined && <p>This table {about}.</p>}
           {opened?.fault !== undefined && <Mark health="unknown">{opened.fault}</Mark>}
           <span class="field">
             <label for="flow-filter">Only with</label>

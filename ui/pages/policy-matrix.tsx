@@ -65,10 +65,10 @@ function Matrix({ matrix: { groups, rows, partly, omitted } }: { readonly matrix
             </tr>
           </thead>
           <tbody>
-            {shown.map(({ name, count }, i) => (
+            {shown.map(({ name }, i) => (
               <tr key={name}>
                 <th scope="row">
-                  {i + 1} {name} {count > 1 && <span class="quiet">{counted(count, "pod")}</span>}
+                  {i + 1} {name}
                 </th>
                 {shown.map((to, j) => (
                   <td key={to.name}>

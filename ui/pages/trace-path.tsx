@@ -1,7 +1,7 @@
 import type { TraceAnswer } from "../model/answers.ts";
 
 const [stepWidth, stepHeight, across, down] = [150, 46, 174, 74];
-/** Steps in a line; the next goes on below. */
+/** Steps in a line; the next goes back below. */
 const inLine = 6;
 
 interface Stop {
@@ -18,7 +18,11 @@ export function PathPicture({ answer }: { readonly answer: TraceAnswer }) {
   ];
   const lines = Math.ceil(stops.length / inLine);
   const width = Math.min(stops.length, inLine) * across;
-  const place = (i: number) => ({ x: (i % inLine) * across + 2, y: Math.floor(i / inLine) * down + 2 });
+  // There and back, so that one leads to the next.
+  const place = (i: number) => {
+    const [line, at] = [Math.floor(i / inLine), i % inLine];
+    return { x: (line % 2 === 0 ? at : inLine - 1 - at) * across + 2, y: line * down + 2 };
+  };
   const way = stops.map((_, i) => {
     const { x, y } = place(i);
     return `${i === 0 ? "M" : "L"}${x + stepWidth / 2} ${y + stepHeight / 2}`;

@@ -20,6 +20,7 @@ import { chooseDataPath } from "../../data-path-choice.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
 import type { AgentHttps, HttpsOptions } from "../../https-server.ts";
+import type { ReadDocument } from "../../presence/mod.ts";
 import type { Examined, LogLevels } from "../../views/mod.ts";
 import { agentLogFileBytes, asService, logInto } from "./agent-supervision.ts";
 
@@ -137,6 +138,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
   await using health = new HealthServer();
   const node = nameOf(config.nodes ?? {});
   await using https = await openHttps(config, { logger, env: io.env, logLevels, node });
+  await using presence = new AsyncDisposableStack();
   const context = { who: "the agent", logger, system, env: io.env, supervisor, restartWanted: followed?.changed };
   // Awaited here, so that the watchers end after the agent.
   return await runDaemon(context, async () => {
@@ -155,6 +157,7 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
     health.started(agent);
     https?.read((samples) => agent.measure(samples));
     https?.tell(agent);
+    presence.use(await openPresence(config, agent, { logger, env: io.env }));
     void warmUp(logger);
     return agent;
   });
@@ -166,6 +169,20 @@ async function examineNode(config: AgentConfig): Promise<Examined> {
   const { findings, ...counted } = await examine(config);
   return { ...counted, findings: findings.map(findingView) };
 }
+
+/** Loaded where it is asked for: it holds the client of an API server. */
+async function openPresence(
+  { clusterState, nodes }: AgentConfig,
+  agent: Agent,
+  { logger, env }: Pick<HttpsOptions, "logger" | "env">,
+): Promise<AsyncDisposable | undefined> {
+  if (clusterState === undefined) return undefined;
+  const { openNodePresence } = await import("../../presence/mod.ts");
+  const document: ReadDocument = (kind) => agent.document({ kind, name: "", ifNotRevision: "", waitMs: 0 }, never);
+  return openNodePresence(clusterState, nameOf(nodes ?? {}), { document, logger, env });
+}
+
+const never = new AbortController().signal;
 
 /** Loaded where it is asked for: it holds an HTTPS server, and the client of an API server. */
 async function openHttps({ metrics }: AgentConfig, options: HttpsOptions): Promise<AgentHttps | undefined> {

@@ -155,9 +155,8 @@ async function podItems(
     const cluster = await source?.cluster(AbortSignal.timeout(nodesMs));
     const pods = (cluster?.nodes ?? []).filter(({ name, agentPod }) => nodes.includes(name) && agentPod !== undefined);
     if (pods.length === 0) return [];
-    const client = resources.use(
-      new ApiClient(await operatorAccess({ file: kubeconfig, context }, io.env), { env: io.env }),
-    );
+    const access = await operatorAccess({ file: kubeconfig, context }, io.env);
+    const client = resources.use(new ApiClient(access, { env: io.env }));
     return pods.flatMap(({ name, agentPod = "" }) => agentPodItems(client, name, agentPod));
   } catch {
     // The documents' own failures say that the API server does not answer.

@@ -58,6 +58,12 @@ export class Capture implements Disposable {
       .length;
   }
 
+  /** How many frames have this address as source. */
+  sentFrom(address: string): number {
+    this.#fetch();
+    return this.frames.filter((frame) => read(frame)?.source === address).length;
+  }
+
   /** Begins anew. */
   clear(): void {
     this.#fetch();

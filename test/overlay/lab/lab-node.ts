@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { AgentHome, type AgentProcess } from "../../support/agent-process.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import { OpenVswitch } from "../open-vswitch.ts";
@@ -163,6 +164,19 @@ export class LabNode implements AsyncDisposable {
   ofctl(command: string, ...args: readonly string[]): Promise<string> {
     const target = `unix:${this.vswitch.management(podBridges.ovs)}`;
     return this.vswitch.run("ovs-ofctl", "-O", "OpenFlow15", command, target, ...args);
+  }
+
+  /** Processes of a program in the node's namespace. */
+  processes(program: string): readonly number[] {
+    const own = readlinkSync(this.namespace.path);
+    return readdirSync("/proc").flatMap((name) => {
+      try {
+        const isOne = /^\d+$/.test(name) && readFileSync(`/proc/${name}/comm`, "utf8").trim() === program;
+        return isOne && readlinkSync(`/proc/${name}/ns/net`) === own ? [Number(name)] : [];
+      } catch {
+        return [];
+      }
+    });
   }
 
   /** Runs `pipette` on the node, with these arguments. */

@@ -188,6 +188,10 @@ class OvsDataPath implements DataPath {
     }
   }
 
+  tellTroubles(tell: (trouble: string) => void): void {
+    this.#encryption.onTrouble = tell;
+  }
+
   measure(samples: AgentSamples): void {
     this.#node.measure(samples);
   }

@@ -44,6 +44,9 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- if $metrics.enabled -}}
 {{- $_ := set .base "metrics" (dict "listen" (printf "%s:%v" $metrics.address $metrics.port)) -}}
 {{- end -}}
+{{- if .root.Values.clusterState.enabled -}}
+{{- $_ := set .base "clusterState" (dict "namespace" .root.Release.Namespace) -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite .base (deepCopy .config)) }}
 {{- end }}
 

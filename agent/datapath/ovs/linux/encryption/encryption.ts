@@ -33,6 +33,8 @@ interface Tools {
  * that keep clear packets back before it changes anything else; the way back to none takes them out at its end.
  */
 export class Encryption implements AsyncDisposable {
+  /** Called with what keeps other nodes' pods from being reached. */
+  onTrouble: (trouble: string) => void = () => undefined;
   /** Absent where it is not what encrypts. */
   readonly wireguard: WireGuard | undefined;
   readonly #options: Options;
@@ -60,7 +62,8 @@ export class Encryption implements AsyncDisposable {
       networks,
       tunnel: packetsOf(tunnel),
     });
-    this.wireguard = new WireGuard({ ...options, ...wireguard, ...tools, mtu, onLost });
+    const tell = (trouble: string): void => this.onTrouble(trouble);
+    this.wireguard = new WireGuard({ ...options, ...wireguard, ...tools, mtu, onLost, tell });
   }
 
   /** The table of packet rules that somebody might delete. */

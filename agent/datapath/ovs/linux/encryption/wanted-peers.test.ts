@@ -57,6 +57,13 @@ test("an address that the registry tells anew is used at once", () => {
   ]);
 });
 
+test("with another address of this node every end is told once more, where it is known to be now", () => {
+  const moved = { ...standing, endpoint: at("172.30.0.77") };
+  expect(peerChanges({ peers: [moved] }, peers, port, told, true)).toEqual([
+    { publicKey: key(2), endpoint: at("172.30.0.77") },
+  ]);
+});
+
 test("other subnets replace those of before", () => {
   const { peers: other } = wantedPeers([node(2, { subnets: [parseCidr("10.10.8.0/24")!] })], both);
   const is = { ...standing, endpoint: at("172.30.0.2") };
@@ -65,12 +72,12 @@ test("other subnets replace those of before", () => {
 
 test("silence is told, and a clock that was set does not hide it", () => {
   const now = 1_000_000;
-  const told = (handshakeAt: number): readonly string[] =>
-    silentPeers({ peers: [{ ...standing, handshakeAt }] }, peers, port, now);
+  const told = (handshakeAt: number) => silentPeers({ peers: [{ ...standing, handshakeAt }] }, peers, port, now);
   expect(told(now - 170)).toEqual([]);
   expect(told(now + 5)).toEqual([]);
-  expect(told(0)).toEqual([expect.stringMatching(/^node "n2" at 172\.30\.0\.2 agrees on no keys \(none so far\)/)]);
-  expect(told(now - 600)).toEqual([expect.stringContaining("(the last 10 minutes ago)")]);
-  expect(told(now + 600)).toEqual([expect.stringContaining("(the clock was set since the last)")]);
+  const is = expect.stringMatching(/^nothing goes to the pods of node "n2" at 172\.30\.0\.2: it agrees on no keys/);
+  expect(told(0)).toEqual([{ is, since: "never so far" }]);
+  expect(told(now - 600)).toEqual([{ is, since: "10 minutes ago" }]);
+  expect(told(now + 600)).toEqual([{ is, since: "the clock was set since the last time" }]);
   expect(silentPeers({ peers: [] }, peers, port, now)).toHaveLength(1);
 });

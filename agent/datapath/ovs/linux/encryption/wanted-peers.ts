@@ -45,12 +45,15 @@ export function wantedPeers(
  * What a device lacks. Who goes does so before others come, since a block belongs to one peer only. An end that has
  * moved by itself stays where it is until the registry tells another address than before.
  * @param told the address that the device was told last of each key
+ * @param again tells every end once more where the others are, as they are known now: a daemon goes on sending from an
+ * address that the node no longer has, until then
  */
 export function peerChanges(
   { peers: standing }: Pick<DeviceState, "peers">,
   wanted: readonly WantedPeer[],
   port: number,
   told: ReadonlyMap<string, string>,
+  again = false,
 ): readonly PeerChange[] {
   const [isWanted, byKey] = [
     new Set(wanted.map(({ key }) => key)),
@@ -63,11 +66,12 @@ export function peerChanges(
       const is = byKey.get(key);
       const hasMoved = is?.endpoint === undefined || told.get(key) !== formatIp(ip);
       const hasOthers = is === undefined || blocks(is.allowed) !== blocks(allowed);
-      if (!hasMoved && !hasOthers) return [];
+      if (!hasMoved && !hasOthers && !again) return [];
+      const known = hasMoved ? { ip, port } : is?.endpoint;
       return [
         {
           publicKey: key,
-          ...(hasMoved ? { endpoint: { ip, port } } : {}),
+          ...((hasMoved || again) && known !== undefined ? { endpoint: known } : {}),
           ...(hasOthers ? { allowed } : {}),
           ...(is === undefined ? { keepaliveSeconds } : {}),
         },
@@ -81,13 +85,21 @@ const blocks = (cidrs: readonly Cidr[]): string => cidrs.map(formatCidr).sort().
 /** A handshake is renewed every two minutes while there is anything to say, greetings too; after three its keys are void. */
 const freshSeconds = 180;
 
-/** Nodes with whom there are no common keys now, in sentences. @param now seconds of the clock */
+/** A node with whom there are no common keys now. */
+export interface SilentPeer {
+  /** A sentence that stays the same for as long as it is so. */
+  readonly is: string;
+  /** Since when, for people. */
+  readonly since: string;
+}
+
+/** @param now seconds of the clock */
 export function silentPeers(
   { peers }: Pick<DeviceState, "peers">,
   wanted: readonly WantedPeer[],
   port: number,
   now: number,
-): readonly string[] {
+): readonly SilentPeer[] {
   const byKey = new Map(peers.map((one) => [one.publicKey, one]));
   return wanted.flatMap(({ node, key, ip }) => {
     const at = byKey.get(key)?.handshakeAt ?? 0;
@@ -96,12 +108,13 @@ export function silentPeers(
     if (at > 0 && ago >= -freshSeconds && ago <= freshSeconds) return [];
     const since =
       at === 0
-        ? "none so far"
+        ? "never so far"
         : ago < 0
-          ? "the clock was set since the last"
-          : `the last ${Math.floor(ago / 60)} minutes ago`;
+          ? "the clock was set since the last time"
+          : `${Math.floor(ago / 60)} minutes ago`;
+    const why = `its key is not the one that the registry tells, or UDP ${port} does not get through`;
     return [
-      `node "${node}" at ${formatIp(ip)} agrees on no keys (${since}): its key is not the one that the registry tells, or UDP ${port} does not get through; nothing goes to its pods`,
+      { is: `nothing goes to the pods of node "${node}" at ${formatIp(ip)}: it agrees on no keys: ${why}`, since },
     ];
   });
 }

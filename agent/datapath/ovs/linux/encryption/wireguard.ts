@@ -2,19 +2,28 @@ import { statSync } from "node:fs";
 import { LogOnChange } from "../../../../../shared/async/log-on-change.ts";
 import { ReconcileLoop } from "../../../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../../../shared/log.ts";
-import { type Cidr, formatIp } from "../../../../../shared/net/ip.ts";
+import { type Cidr, formatCidr, formatIp } from "../../../../../shared/net/ip.ts";
 import { reasonOf } from "../../../../../shared/reason.ts";
 import type { ClusterNode } from "../../../../cluster/node-registry.ts";
-import { keepPrivateKey, keyFile, privateKeyIn } from "../../../../cluster/own-key.ts";
-import type { Kernel, Link, NetlinkSocket } from "../../../../protocols/netlink/mod.ts";
+import { keepPrivateKey, privateKeyIn } from "../../../../cluster/own-key.ts";
+import { wireguardKeyFile } from "../../../../config/encryption-config.ts";
+import {
+  type Kernel,
+  type Link,
+  listAddresses,
+  type NetlinkSocket,
+  readAddress,
+} from "../../../../protocols/netlink/mod.ts";
 import { newPrivateKey, publicKeyOf } from "../../../../protocols/wireguard/mod.ts";
 import { findLink } from "../../../linux/host-links.ts";
 import type { WireGuardOptions } from "../../options.ts";
-import { peerChanges, silentPeers, type WantedPeer, wantedPeers } from "./wanted-peers.ts";
+import { peerChanges, type SilentPeer, silentPeers, type WantedPeer, wantedPeers } from "./wanted-peers.ts";
 import { type OpenedDevice, openDevice } from "./wireguard-link.ts";
 
 /** How often it looks whether a new key is due, and whether all nodes agree on keys. */
 const lookMs = 5_000;
+/** Nodes that are told of at once; a cluster may have thousands. */
+const maxTold = 10;
 const hourMs = 3_600_000;
 /**
  * How long after another node's key this one does not change its own: what waits for that node would be lost with its
@@ -34,6 +43,8 @@ export interface WireGuardNeeds extends WireGuardOptions {
   readonly mtu: number;
   /** Tells the registry again what this node says of itself; absent: the node is alone. */
   announce?(): Promise<void>;
+  /** Called with what keeps other nodes' pods from being reached; the same sentence again and again while it lasts. */
+  tell(trouble: string): void;
   /** Called when the device has gone by itself: `bring` makes it again. */
   onLost(): void;
   readonly logger: Logger;
@@ -50,6 +61,8 @@ export class WireGuard implements AsyncDisposable {
   #opened: OpenedDevice | undefined;
   #wanted: readonly WantedPeer[] = [];
   #strangers: readonly string[] = [];
+  /** The node's own at the last time, as one text. */
+  #addresses: string | undefined;
   /** The address that the device was told last, by key. */
   #told = new Map<string, string>();
   /** The registry may have a key that this node no longer uses. */
@@ -57,6 +70,8 @@ export class WireGuard implements AsyncDisposable {
   /** One after another: what brings the peers, and what changes the key. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #silence: LogOnChange;
+  /** What was wrong at the last look. */
+  #seen: ReadonlySet<string> = new Set();
   #isDisposed = false;
   /** When a peer has come, or has got another key. */
   #peersChangedMs = 0;
@@ -98,7 +113,9 @@ export class WireGuard implements AsyncDisposable {
       const { device } = await this.#open();
       const { port } = this.#needs;
       const state = await device.read();
-      const changes = peerChanges(state, this.#wanted, port, this.#told);
+      const addresses = this.#nodeAddresses();
+      const again = this.#addresses !== undefined && this.#addresses !== addresses;
+      const changes = peerChanges(state, this.#wanted, port, this.#told, again);
       await device.change({
         ...(state.publicKey === own ? {} : { privateKey }),
         ...(state.listenPort === port ? {} : { listenPort: port }),
@@ -106,6 +123,7 @@ export class WireGuard implements AsyncDisposable {
       });
       if (changes.some(({ keepaliveSeconds }) => keepaliveSeconds !== undefined))
         this.#peersChangedMs = performance.now();
+      this.#addresses = addresses;
       this.#told = new Map(this.#wanted.map(({ key, ip }) => [key, formatIp(ip)]));
       return this.#strangers;
     });
@@ -113,14 +131,7 @@ export class WireGuard implements AsyncDisposable {
 
   /** With whom there are no common keys now, in sentences; reads the device. */
   async silent(): Promise<readonly string[]> {
-    const opened = this.#opened;
-    if (opened === undefined)
-      return [`the device "${this.#needs.device}" is missing: nothing goes to other nodes' pods`];
-    try {
-      return silentPeers(await opened.device.read(), this.#wanted, this.#needs.port, Math.floor(Date.now() / 1000));
-    } catch (caught) {
-      return [reasonOf(caught)];
-    }
+    return (await this.#silent()).map(({ is, since }) => (since === "" ? is : `${is} (the last time: ${since})`));
   }
 
   /** The device goes on. */
@@ -148,6 +159,14 @@ export class WireGuard implements AsyncDisposable {
     return opened;
   }
 
+  #nodeAddresses(): string {
+    const all = this.#needs.socket.dump(listAddresses(0), readAddress);
+    return all
+      .map(({ address }) => formatCidr(address))
+      .sort()
+      .join();
+  }
+
   #lost(): void {
     if (this.#isDisposed) return;
     this.#opened = undefined;
@@ -157,11 +176,29 @@ export class WireGuard implements AsyncDisposable {
     this.#needs.onLost();
   }
 
+  async #silent(): Promise<readonly SilentPeer[]> {
+    const { device, port } = this.#needs;
+    if (this.#opened === undefined)
+      return [{ is: `the device "${device}" is missing: nothing goes to other nodes' pods`, since: "" }];
+    try {
+      return silentPeers(await this.#opened.device.read(), this.#wanted, port, Math.floor(Date.now() / 1000));
+    } catch (caught) {
+      return [{ is: reasonOf(caught), since: "" }];
+    }
+  }
+
+  /** Tells what has been so at two looks, as a new node needs a moment. */
+  #tell(troubles: readonly string[]): void {
+    const lasting = troubles.filter((one) => this.#seen.has(one));
+    this.#seen = new Set(troubles);
+    if (lasting.length === 0) this.#silence.clear();
+    else this.#silence.log("other nodes' pods are not reached", lasting.slice(0, maxTold).join("; "));
+    for (const one of lasting.slice(0, maxTold)) this.#needs.tell(one);
+  }
+
   async #look(): Promise<undefined> {
     if (this.#opened === undefined) return undefined;
-    const silent = [...this.#strangers, ...(await this.silent())];
-    if (silent.length === 0) this.#silence.clear();
-    else this.#silence.log("other nodes' pods are not reached", silent.slice(0, 10).join("; "));
+    this.#tell([...this.#strangers, ...(await this.#silent()).map(({ is }) => is)]);
     const { announce, rotateHours, dataDir } = this.#needs;
     if (announce === undefined) return undefined;
     if (this.#mustAnnounce) {
@@ -169,7 +206,7 @@ export class WireGuard implements AsyncDisposable {
       this.#mustAnnounce = false;
     }
     if (rotateHours === undefined) return undefined;
-    const isDue = Date.now() - statSync(keyFile(dataDir)).mtimeMs > rotateHours * hourMs;
+    const isDue = Date.now() - statSync(wireguardKeyFile(dataDir)).mtimeMs > rotateHours * hourMs;
     const areSettled = performance.now() - this.#peersChangedMs > settleMs;
     if (isDue && areSettled) await this.#alone(() => this.#rotate(announce));
     return undefined;

@@ -1,0 +1,21 @@
+import { defaulted, type Infer, object, optional, textThat } from "../../shared/schema/mod.ts";
+import { path, url } from "./values.ts";
+
+const isLabel = (text: string): boolean =>
+  text.length > 0 &&
+  text.length < 64 &&
+  [...text].every((one) => "abcdefghijklmnopqrstuvwxyz0123456789-".includes(one));
+
+/** `clusterState` of `agent.yaml`. */
+export const clusterStateSchema = object({
+  namespace: defaulted(
+    textThat("the name of a namespace", isLabel),
+    "kube-system",
+    "where the node's Lease lies, by which others see that the agent is alive",
+  ),
+  server: optional(url('"https://HOST:PORT"', ["https:", "http:"]), "the API server", "what a pod finds"),
+  token: optional(path, "a file with the token; it has to be of a pod on this node", "as `server`"),
+  ca: optional(path, "the authorities that the server's certificate is checked with (PEM)", "as `server`"),
+});
+
+export type ClusterStateConfig = Infer<typeof clusterStateSchema>;

@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import type { AddressesDocument, DocumentPool, NodeDocument } from "../../shared/documents/mod.ts";
+import { nodeStatus } from "./node-status.ts";
+
+const node = (changes: Partial<NodeDocument> = {}): NodeDocument => ({
+  ...({ kind: "node", version: 1, node: "a", agentVersion: "1.0.0", pid: 1, startedAtMs: 1, state: "ready" } as const),
+  ...{
+    system: "linux",
+    dataPath: "bridge",
+    networks: ["pods"],
+    callsInFlight: 0,
+    departing: 0,
+    cluster: "",
+    policies: "",
+  },
+  ...{ services: "", problems: [], registryTroubles: [], configuration: [], shortcomings: [], refusals: [] },
+  ...{ policyDifferences: [], serviceDifferences: [], servicesFault: "" },
+  ...changes,
+});
+const pool = (free: number, cooling = 0): DocumentPool => ({
+  ...{
+    network: "pods",
+    range: "10.0.0.1-10.0.0.100",
+    gateways: [],
+    total: "100",
+    releasing: 0,
+    excluded: "0",
+    strips: [],
+  },
+  ...{ allocated: 100 - free - cooling, cooling, free: String(free) },
+});
+const addresses = (...pools: readonly DocumentPool[]): AddressesDocument => ({
+  ...({ kind: "addresses", version: 1, node: "a", omitted: 0 } as const),
+  pools,
+});
+const conditions = (changes: Partial<NodeDocument>, ...pools: readonly DocumentPool[]): readonly string[] =>
+  nodeStatus(node(changes), addresses(...pools)).conditions.map(
+    ({ type, status, reason }) => `${type} ${status} ${reason}`,
+  );
+
+test("a node that is well, alone and among others", () => {
+  expect(conditions({}, pool(90))).toEqual([
+    "Ready True Serving",
+    "DataPath True InForce",
+    "Ipam True AddressesFree",
+    "Configuration True InForce",
+  ]);
+  const many = conditions({ cluster: "one of 3 nodes", policies: "4 rules" }, pool(90));
+  expect(many).toContain("Peers True Accepted");
+  expect(many).toContain("Policy True InForce");
+});
+
+test.each<[string, Partial<NodeDocument>, string]>([
+  ["starts", { state: "starting" }, "Ready False Starting"],
+  ["waits", { state: "joining" }, "Ready False WaitsToJoin"],
+  ["has an outage", { problems: [{ code: 51, message: "no bridge", advisory: false }] }, "Ready False Outage"],
+  [
+    "has a broken data path",
+    { problems: [{ code: 51, message: "no bridge", advisory: false }] },
+    "DataPath False Broken",
+  ],
+  ["lacks flows", { shortcomings: ["a", "b"] }, "DataPath False Shortcomings"],
+  ["gives new pods none", { problems: [{ code: 50, message: "full", advisory: true }] }, "Ipam False NoNewPods"],
+  ["stays ready then", { problems: [{ code: 50, message: "full", advisory: true }] }, "Ready True Serving"],
+  ["lacks policies", { policies: "4 rules", policyDifferences: ["a"] }, "Policy False NotInForce"],
+  ["refuses records", { cluster: "x", refusals: ["a"] }, "Peers False RecordsRefused"],
+  [
+    "has lost the registry",
+    { cluster: "x", registryTroubles: [{ what: "follow the nodes", reason: "403", sinceMs: 1 }] },
+    "Peers False RegistryAway",
+  ],
+  ["goes by an old configuration", { configuration: ["refused"] }, "Configuration False Refused"],
+])("a node that %s", (_, changes, wanted) => {
+  expect(conditions(changes, pool(90))).toContain(wanted);
+});
+
+test.each([
+  [21, "AddressesFree"],
+  [20, "FillingUp"],
+  [6, "FillingUp"],
+  [5, "AlmostExhausted"],
+])("with %i of 100 addresses free: %s, by the fullest pool; cooling ones will be free", (free, reason) => {
+  expect(conditions({}, pool(90), pool(free))).toContain(`Ipam True ${reason}`);
+  expect(conditions({}, pool(0, free))).toContain(`Ipam True ${reason}`);
+});
+
+test("messages are bounded, and say how many more there are", () => {
+  const { conditions: all } = nodeStatus(node({ shortcomings: ["x".repeat(5_000), "y", "z"] }), addresses());
+  expect(all.find(({ type }) => type === "DataPath")?.message.length).toBe(1_000);
+  const few = nodeStatus(node({ shortcomings: ["x", "y", "z"] }), addresses()).conditions;
+  expect(few.find(({ type }) => type === "DataPath")?.message).toBe("x (and 2 more)");
+});
