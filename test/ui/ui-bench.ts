@@ -6,6 +6,7 @@ import { ServedPage } from "./served-page.ts";
 
 /** `npm run bench:ui`: how long frames take in every view of 5,000 pods on 50 nodes, while pods come and go. */
 
+let turn = 0;
 const seconds = Number(process.argv[2] ?? 5);
 const source = new GeneratedSource(generatedNodes(50, 100));
 await using served = await ServedPage.of(source);
@@ -18,7 +19,7 @@ for (const view of ["overview", "map", "map?node=node-7", "addresses", "addresse
   await page.goto(served.at(view));
   await Bun.sleep(2_000);
   const churn = setInterval(() => {
-    const node = `node-${1 + Math.floor(Math.random() * 50)}`;
+    const node = `node-${1 + (turn++ % 50)}`;
     source.change(node, "pods", (before) => ({ ...before, pods: [...before.pods.slice(1), before.pods[0]!] }));
   }, 50);
   const times = await page.evaluate<number[]>(`new Promise((resolve) => {
