@@ -179,7 +179,7 @@ function stateOf({ name, number }: GeneratedNode): Pick<Documents, "node" | "fin
       callsInFlight: 0,
       departing: 0,
       cluster: "one of the nodes that the API server knows",
-      policies: "",
+      policies: "2 policies isolate pods of this node",
       services: "",
       problems: [],
       registryTroubles: [],

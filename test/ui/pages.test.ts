@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { describeWith } from "../support/requires.ts";
 import { TestBrowser } from "./browser.ts";
+import { generatedBundle } from "./generated-bundle.ts";
 import { generatedNodes } from "./generated-documents.ts";
 import { GeneratedSource } from "./generated-source.ts";
 import { answerCommands, views } from "./sample-answers.ts";
@@ -152,12 +153,15 @@ describeWith("the page in a browser", ["chromium"], () => {
     await eventually(async () => (await page.locator(".hits").count()) === 0, "the end of the search");
   });
 
-  test("5,000 pods on 50 nodes: no more is drawn than somebody sees", async () => {
-    await serve(generatedNodes(50, 100));
+  test("a bundle of 5,000 pods on 50 nodes: no more is drawn than somebody sees", async () => {
+    await using bundle = await generatedBundle(generatedNodes(50, 100));
+    served = await ServedPage.of(bundle.source);
     const { page, faults } = await open();
     await go(page, "map?node=node-7");
     await page.getByText("5,000 pods on 50 nodes; every node has a way to every other").waitFor(patience);
     expect(await page.locator("tbody tr").count()).toBe(100);
+    await page.getByText("Shows the bundle").waitFor(patience);
+    expect(await page.locator("nav a").allTextContents()).not.toContain("Trace");
     for (const view of ["overview", "map", "addresses", "doctor", "policies"]) {
       await go(page, view);
       await page.locator(".answer .mark:not(.unknown)").waitFor(patience);

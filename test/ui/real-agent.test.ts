@@ -8,7 +8,8 @@ import { StartedPage } from "./started-page.ts";
 
 const patience = { timeout: 60_000 };
 /** The doctor looks several times each time, and asks others. */
-const longMs = 240_000;
+const longMs = 400_000;
+const longPatience = { timeout: 120_000 };
 
 describeWith("the page of a real agent with real pods", ["root", "nft", "chromium"], () => {
   const stack = new AsyncDisposableStack();
@@ -85,7 +86,7 @@ describeWith("the page of a real agent with real pods", ["root", "nft", "chromiu
     "what disagrees is found, shown how it would be mended, and mended by the doctor itself",
     async () => {
       await page.goto(started.at("doctor"));
-      await page.getByText(/Nothing: on .* all agree/).waitFor(patience);
+      await page.getByText(/Nothing: on .* all agree/).waitFor(longPatience);
       // Somebody takes a pod's interface away behind the agent's back.
       const { interfaces } = JSON.parse(
         await sandbox.node("ip -j link show master ptd0").then((text) => `{"interfaces":${text}}`),
@@ -93,9 +94,9 @@ describeWith("the page of a real agent with real pods", ["root", "nft", "chromiu
         interfaces: { ifname: string }[];
       };
       await sandbox.node(`ip link del ${interfaces[0]?.ifname ?? ""}`);
-      await page.getByRole("button", { name: "Show what a repair would do" }).click(patience);
-      await page.getByRole("button", { name: /^Do \d+ repairs? now$/ }).click(patience);
-      await page.getByText("Now all agree.").waitFor(patience);
+      await page.getByRole("button", { name: "Show what a repair would do" }).click(longPatience);
+      await page.getByRole("button", { name: /^Do \d+ repairs? now$/ }).click(longPatience);
+      await page.getByText("Now all agree.").waitFor(longPatience);
     },
     longMs,
   );

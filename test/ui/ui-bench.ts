@@ -1,5 +1,4 @@
 import { percentile } from "../../ui/parts/words.ts";
-import { random } from "../support/random.ts";
 import { TestBrowser } from "./browser.ts";
 import { generatedNodes } from "./generated-documents.ts";
 import { GeneratedSource } from "./generated-source.ts";
@@ -7,8 +6,8 @@ import { ServedPage } from "./served-page.ts";
 
 /** `npm run bench:ui`: how long frames take in every view of 5,000 pods on 50 nodes, while pods come and go. */
 
+let turn = 0;
 const seconds = Number(process.argv[2] ?? 5);
-const below = random(1);
 const source = new GeneratedSource(generatedNodes(50, 100));
 await using served = await ServedPage.of(source);
 await using browser = await TestBrowser.start();
@@ -20,7 +19,7 @@ for (const view of ["overview", "map", "map?node=node-7", "addresses", "addresse
   await page.goto(served.at(view));
   await Bun.sleep(2_000);
   const churn = setInterval(() => {
-    const node = `node-${1 + below(50)}`;
+    const node = `node-${1 + (turn++ % 50)}`;
     source.change(node, "pods", (before) => ({ ...before, pods: [...before.pods.slice(1), before.pods[0]!] }));
   }, 50);
   const times = await page.evaluate<number[]>(`new Promise((resolve) => {

@@ -12,7 +12,7 @@ import { Why } from "./policy-why.tsx";
 
 /** Where nobody enforces policies, and nobody can be asked about them, there is nothing to show. */
 export const isPolicyThere = (): boolean =>
-  can("why") || documentsOf("policies").some(({ document }) => document?.enforced ?? false);
+  can("why") || documentsOf("node").some(({ document }) => (document?.policies ?? "") !== "");
 
 interface NodePod {
   readonly node: string;
