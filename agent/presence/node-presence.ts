@@ -3,7 +3,7 @@ import type { AddressesDocument, NodeDocument } from "../../shared/documents/mod
 import { type ApiClient, ApiError, type ApiObject, mapIn, mapsIn, textIn } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import { nodeLease, nodeResource, presenceTimes } from "../../shared/presence.ts";
-import { type NodeStatus, nodeStatus } from "./node-status.ts";
+import { type NodeStatus, nodeStatus, wanting } from "./node-status.ts";
 
 export interface PresenceOptions {
   readonly node: string;
@@ -13,6 +13,8 @@ export interface PresenceOptions {
   readonly logger: Logger;
   /** What the agent says of itself now. */
   look(): Promise<{ readonly node: NodeDocument; readonly addresses: AddressesDocument }>;
+  /** Told of what somebody has to act on; the same is told once. */
+  tell?(reason: string, message: string): void;
   /** Absent: the usual ones. */
   readonly times?: { readonly beatMs: number; readonly contentMs: number };
 }
@@ -81,6 +83,7 @@ export class NodePresence implements AsyncDisposable {
     const { client, node, look } = this.#options;
     const { node: document, addresses } = await look();
     const status = nodeStatus(document, addresses);
+    for (const { reason, message } of wanting(status)) this.#options.tell?.(reason, message);
     const path = `${nodeResource.path}/${node}`;
     const action = (verb: string): string => `${verb} PipetteNode "${node}"`;
     let before: ApiObject;

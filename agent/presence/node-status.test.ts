@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AddressesDocument, DocumentPool, NodeDocument } from "../../shared/documents/mod.ts";
-import { nodeStatus } from "./node-status.ts";
+import { nodeStatus, wanting } from "./node-status.ts";
 
 const node = (changes: Partial<NodeDocument> = {}): NodeDocument => ({
   ...({ kind: "node", version: 1, node: "a", agentVersion: "1.0.0", pid: 1, startedAtMs: 1, state: "ready" } as const),
@@ -82,6 +82,17 @@ test.each([
 ])("with %i of 100 addresses free: %s, by the fullest pool; cooling ones will be free", (free, reason) => {
   expect(conditions({}, pool(90), pool(free))).toContain(`Ipam True ${reason}`);
   expect(conditions({}, pool(0, free))).toContain(`Ipam True ${reason}`);
+});
+
+test("what somebody has to act on is told in words that stay the same while numbers change", () => {
+  const told = (changes: Partial<NodeDocument>, free: number) =>
+    wanting(nodeStatus(node(changes), addresses(pool(free))));
+  expect(told({}, 90)).toEqual([]);
+  expect(told({ state: "starting" }, 90)).toEqual([]);
+  expect(told({}, 10)).toEqual(told({}, 9));
+  expect(told({}, 10)).toMatchObject([{ reason: "IpamFillingUp", message: expect.stringContaining("80 %") }]);
+  expect(told({}, 3)).toMatchObject([{ reason: "IpamAlmostExhausted", message: expect.stringContaining("95 %") }]);
+  expect(told({ policies: "4", policyDifferences: ["a"] }, 90)).toEqual([{ reason: "PolicyNotInForce", message: "a" }]);
 });
 
 test("messages are bounded, and say how many more there are", () => {

@@ -77,6 +77,22 @@ function summed(problems: readonly string[], well: string): string {
   return problems.length === 1 ? first : `${first} (and ${problems.length - 1} more)`;
 }
 
+/** What people do about it does not depend on how many addresses are free now: with the number it would be told anew. */
+const fillingUp: Readonly<Record<string, string>> = {
+  FillingUp:
+    "more than 80 % of the addresses of a network are taken on this node, wanted a larger block before pods wait",
+  AlmostExhausted: "more than 95 % of the addresses of a network are taken on this node, wanted a larger block now",
+};
+
+/** What somebody has to act on. An agent that only starts or ends wants nobody. */
+export const wanting = ({ conditions }: NodeStatus): readonly { readonly reason: string; readonly message: string }[] =>
+  conditions.flatMap(({ type, status, reason, message }) => {
+    const filling = fillingUp[reason];
+    if (filling !== undefined) return [{ reason: `${type}${reason}`, message: filling }];
+    if (status === "True" || reason === "Starting" || reason === "Stopping") return [];
+    return [{ reason: `${type}${reason}`, message }];
+  });
+
 const outagesOf = ({ problems }: NodeDocument): readonly string[] =>
   problems.filter(({ advisory }) => !advisory).map(({ message }) => message);
 

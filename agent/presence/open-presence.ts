@@ -1,6 +1,6 @@
 import { readNodeDocument } from "../../shared/documents/mod.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
-import { ApiClient, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
+import { ApiClient, KubernetesEvents, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ClusterStateConfig } from "../config/cluster-state-config.ts";
 import { NodePresence } from "./node-presence.ts";
@@ -22,16 +22,22 @@ export function openNodePresence(
     readonly env: Readonly<Record<string, string | undefined>>;
   },
 ): AsyncDisposable {
-  const client = new ApiClient(serviceAccountAccess(place, env, "clusterState.server"), { env });
+  const access = serviceAccountAccess(place, env, "clusterState.server");
+  const client = new ApiClient(access, { env });
+  const events = new KubernetesEvents({ node, connect: () => new ApiClient(access, { env }), logger });
+  // The kubelet too names the Node by its name where others have an identifier, and "kubectl describe" looks for that.
+  const of = { namespace: "default", name: node, uid: node };
   const read = async <K extends "node" | "addresses">(kind: K) =>
     readNodeDocument(kind, undefined, (await document(kind))?.json ?? none(kind), "this agent");
   const presence = new NodePresence({
     ...{ node, namespace, client, logger },
+    tell: (reason, message) => events.tell({ kind: "Node", of, reason, message }),
     look: async () => ({ node: await read("node"), addresses: await read("addresses") }),
   });
   return {
     [Symbol.asyncDispose]: async () => {
       await presence[Symbol.asyncDispose]();
+      await events[Symbol.asyncDispose]();
       await client[Symbol.asyncDispose]();
     },
   };

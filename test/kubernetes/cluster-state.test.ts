@@ -5,7 +5,7 @@ import { NodeKeeper } from "../../controller/nodes/mod.ts";
 import { ApiClient, kubeconfigAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { pathOf, plainObjects } from "../manifests/manifest.ts";
-import { AgentHome, type AgentProcess, eventually } from "../support/agent-process.ts";
+import { AgentHome, type AgentProcess, bridgeName, eventually } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
@@ -135,7 +135,19 @@ describeWith(
         const { status } = body as { status?: { nodes: number; silent: number } };
         return status?.nodes === 2 && status.silent === 2;
       }, "the sum");
+      // It comes back with a pool that has nothing left.
+      home.change({
+        networks: [{ name: "pods", subnets: ["10.78.0.0/30"], bridge: bridgeName, exclude: ["10.78.0.2"] }],
+      });
       await home.start({ PIPETTE_NODE_NAME: "node-a" });
+      await eventually(async () => {
+        const { items } = (await server.ask("GET", "/api/v1/namespaces/default/events")).body as {
+          items?: { reason: string; involvedObject: { kind: string; name: string } }[];
+        };
+        return items?.some(({ reason, involvedObject: { kind, name } }) =>
+          Bun.deepEquals([reason, kind, name], ["IpamNoNewPods", "Node", "node-a"]),
+        );
+      }, "the event of the Node");
       await eventually(async () => readyOf(await state())?.status === "True", "its return");
       await removeNode(server, "node-b");
       await eventually(async () => (await server.ask("GET", `${nodes}/node-b`)).status === 404, "the removal");
