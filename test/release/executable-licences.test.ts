@@ -8,12 +8,18 @@ import { describeWith } from "../support/requires.ts";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** Packages of which a plain bundle of the program has code: told by the bundler, without any part of the build's own. */
+/** Packages of which plain bundles of the program and its page have code: told by the bundler, without any part of the build's own. */
 async function packagesInProgram(): Promise<readonly string[]> {
-  const { metafile } = await Bun.build({ entrypoints: [join(root, "main.ts")], target: "bun", metafile: true });
-  const paths = Object.values(metafile?.outputs ?? {}).flatMap(({ inputs }) =>
-    Object.entries(inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
-  );
+  const [program, page] = [join(root, "main.ts"), join(root, "ui", "main.tsx")];
+  const bundles = [
+    await Bun.build({ entrypoints: [program], target: "bun", metafile: true }),
+    await Bun.build({ entrypoints: [page], target: "browser", metafile: true }),
+  ];
+  const paths = bundles
+    .flatMap(({ metafile }) => Object.values(metafile?.outputs ?? {}))
+    .flatMap(({ inputs }) =>
+      Object.entries(inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
+    );
   const names = paths.flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []);
   return [...new Set(names)].sort();
 }
