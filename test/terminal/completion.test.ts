@@ -59,6 +59,7 @@ describeWith("bash", ["bash"], () => {
         "tenants",
         "policy",
         "services",
+        "ui",
         "install",
         "uninstall",
         "completion",
