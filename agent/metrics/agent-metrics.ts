@@ -4,6 +4,9 @@ import { type Definitions, processMetrics } from "../../shared/metrics/mod.ts";
 const callSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /** As kube-proxy has them. */
 const proxySeconds = Array.from({ length: 15 }, (_, i) => 0.001 * 2 ** i);
+const steps = (from: number, step: number, count: number): number[] =>
+  Array.from({ length: count }, (_, i) => from + step * i);
+const programmingSeconds = [...steps(0.25, 0.25, 2), ...steps(1, 1, 59), ...steps(60, 5, 12), ...steps(120, 30, 7)];
 
 /** What an agent measures, in the order in which it is written. */
 export const agentMetrics = {
@@ -95,6 +98,17 @@ export const agentMetrics = {
     help: "How long putting the services in force took, in seconds.",
     labels: [],
     buckets: proxySeconds,
+  },
+  kubeproxy_network_programming_duration_seconds: {
+    kind: "histogram",
+    help: "From a change of a pod or a service, by the clock of Kubernetes, until its endpoints were in force, in seconds.",
+    labels: [],
+    buckets: programmingSeconds,
+  },
+  kubeproxy_sync_proxy_rules_no_local_endpoints_total: {
+    kind: "gauge",
+    help: "Ports of services whose traffic policy is Local and that have endpoints on other nodes alone.",
+    labels: ["traffic_policy"],
   },
   kubeproxy_sync_proxy_rules_last_timestamp_seconds: {
     kind: "gauge",

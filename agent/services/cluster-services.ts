@@ -18,6 +18,9 @@ import { proxiedServices, type Service, services } from "./service-object.ts";
 import type { ServiceChanges, ServiceReference, ServiceSource } from "./service-source.ts";
 import { ServiceStore } from "./service-store.ts";
 
+/** Times of changes that wait for being in force: kube-proxy keeps as many as come. */
+const maxTriggers = 10_000;
+
 export interface ClusterServicesOptions {
   /** Ends with the source. */
   readonly client: ApiClient;
@@ -52,6 +55,9 @@ export class ClusterServices implements ServiceSource {
   readonly #awaited = new Set(["services", "endpointslices", "nodes"]);
   readonly #problem: LogOnChange;
   readonly #changes = { services: 0, endpoints: 0 };
+  /** What changed before has been in force, or nobody's. */
+  readonly #startedAtMs = Date.now();
+  #triggers: number[] = [];
 
   constructor({ client, node, logger, times }: ClusterServicesOptions) {
     this.#client = client;
@@ -89,6 +95,10 @@ export class ClusterServices implements ServiceSource {
     return { ...this.#changes };
   }
 
+  takeTriggers(): readonly number[] {
+    return this.#triggers.splice(0);
+  }
+
   get problems(): ReadonlyMap<string, readonly ServiceProblem[]> {
     return this.#store.problems;
   }
@@ -123,7 +133,11 @@ export class ClusterServices implements ServiceSource {
     this.#changes.endpoints++;
     // Another controller's slice may be given to another service.
     if (change.t !== "added") this.#store.deleteSlice(change.old);
-    if (change.t !== "deleted") this.#store.putSlice(change.object);
+    if (change.t === "deleted") return;
+    this.#store.putSlice(change.object);
+    const { triggeredAtMs } = change.object;
+    const isNew = triggeredAtMs !== undefined && triggeredAtMs > this.#startedAtMs;
+    if (isNew && this.#triggers.length < maxTriggers) this.#triggers.push(triggeredAtMs);
   }
 
   #listed(plural: string): void {

@@ -336,12 +336,14 @@ describe("a service", () => {
 test("a version that says nothing new is no change", () => {
   const slices = endpointSlices(thisNode);
   const slice = sliceObject([endpointObject("10.0.0.1", z("z1"))]);
+  const annotations = { "endpoints.kubernetes.io/last-change-trigger-time": "2026-11-23T12:00:00.5Z" };
   const newer = {
     ...slice,
-    metadata: { ...mapIn(slice, "metadata"), annotations: { at: "now" }, resourceVersion: "2" },
+    metadata: { ...mapIn(slice, "metadata"), annotations, resourceVersion: "2" },
   };
   const read = [slice, newer, sliceObject([endpointObject("10.0.0.1", z("z2"))])].map((each) => slices.project(each)!);
   expect([slices.same?.(read[0]!, read[1]!), slices.same?.(read[0]!, read[2]!)]).toEqual([true, false]);
+  expect(read.map((each) => each.triggeredAtMs)).toEqual([undefined, Date.UTC(2026, 10, 23, 12, 0, 0, 500), undefined]);
   const both = [
     serviceObject(),
     serviceObject({ unknown: 1 }),

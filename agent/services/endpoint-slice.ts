@@ -21,6 +21,8 @@ export interface EndpointSlice {
   readonly family: Family;
   readonly ports: readonly SlicePort[];
   readonly endpoints: readonly SliceEndpoint[];
+  /** When the pod or the service changed for which the slice was written, as its controller says. Milliseconds since 1970. */
+  readonly triggeredAtMs?: number;
 }
 
 export interface SlicePort {
@@ -47,6 +49,8 @@ export interface SliceEndpoint {
 
 /** The service that a slice belongs to. */
 const serviceNameLabel = "kubernetes.io/service-name";
+/** Endpoints API's name; an RFC 3339 time. */
+const triggerAnnotation = "endpoints.kubernetes.io/last-change-trigger-time";
 /** Slices of services that this node may have something to do for. */
 export const proxiedSlices =
   "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name,kubernetes.io/service-name";
@@ -86,8 +90,8 @@ export const endpointSlices = (node: string): Resource<EndpointSlice> => ({
   plural: "endpointslices",
   fields,
   project: (object) => readSlice(object, node),
-  // Most versions that bring no news are those of annotations (the time of the last change).
-  same: (a, b) => Bun.deepEquals(a, b),
+  // Versions that bring another time and nothing else are no news.
+  same: ({ triggeredAtMs: _, ...a }, { triggeredAtMs: __, ...b }) => Bun.deepEquals(a, b),
 });
 
 const families: Readonly<Record<string, Family>> = Object.assign(Object.create(null), { IPv4: 4, IPv6: 6 });
@@ -103,7 +107,9 @@ export function readSlice(object: ApiObject, node: string): EndpointSlice | unde
   const endpoints = mapsIn(object, "endpoints")
     .slice(0, maxEndpoints)
     .flatMap((entry) => readEndpoint(entry, family, node));
-  return { namespace, name, service, family, ports, endpoints };
+  const triggeredAtMs = Date.parse(textIn(mapIn(metadata, "annotations"), triggerAnnotation) ?? "");
+  const triggered = Number.isFinite(triggeredAtMs) ? { triggeredAtMs } : {};
+  return { namespace, name, service, family, ports, endpoints, ...triggered };
 }
 
 /** A port without a number stands for all ports, which no service port can lead to. */

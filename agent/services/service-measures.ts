@@ -2,17 +2,22 @@ import type { ServicePort } from "../datapath/services.ts";
 import type { AgentMeter, AgentSamples } from "../metrics/meter.ts";
 import type { ServiceChanges, ServiceSource } from "./service-source.ts";
 
+/** Changes that wait for being in force, as long as nothing can be: more say nothing new. */
+const maxTriggers = 10_000;
+
 /** What services of this node are measured by, under kube-proxy's names where they mean the same. */
 export class ServiceMeasures {
-  readonly #source: Pick<ServiceSource, "changes">;
+  readonly #source: Pick<ServiceSource, "changes" | "takeTriggers">;
   readonly #meter: AgentMeter | undefined;
   #queuedAtMs: number | undefined;
   #appliedAtMs: number | undefined;
   /** Those that the state has which is being put in force, and those that are. */
   #taken: ServiceChanges | undefined;
   #inForce: ServiceChanges = { services: 0, endpoints: 0 };
+  /** When that happened which is being put in force, also what an attempt before has not achieved. */
+  #triggers: number[] = [];
 
-  constructor(source: Pick<ServiceSource, "changes">, meter: AgentMeter | undefined) {
+  constructor(source: Pick<ServiceSource, "changes" | "takeTriggers">, meter: AgentMeter | undefined) {
     this.#source = source;
     this.#meter = meter;
   }
@@ -26,6 +31,7 @@ export class ServiceMeasures {
   async sync<T>(apply: () => Promise<T>): Promise<T> {
     const beganMs = performance.now();
     this.#taken = this.#source.changes;
+    this.#triggers = [...this.#triggers, ...(this.#source.takeTriggers?.() ?? [])].slice(0, maxTriggers);
     try {
       return await apply();
     } finally {
@@ -38,11 +44,23 @@ export class ServiceMeasures {
   applied(): void {
     this.#appliedAtMs = Date.now();
     if (this.#taken !== undefined) this.#inForce = this.#taken;
+    for (const triggeredAtMs of this.#triggers.splice(0)) {
+      const seconds = Math.max(0, this.#appliedAtMs - triggeredAtMs) / 1000;
+      this.#meter?.observe("kubeproxy_network_programming_duration_seconds", {}, seconds);
+    }
   }
 
   tell(samples: AgentSamples, wanted: ReadonlyMap<string, ServicePort>, refused: number): void {
     samples.set("pipette_services", { state: "accepted" }, wanted.size - refused);
     samples.set("pipette_services", { state: "refused" }, refused);
+    const lacking = { internal: 0, external: 0 };
+    for (const { internal, external, cluster, keepsClient } of wanted.values()) {
+      // None here, while others elsewhere would answer: only a policy of `Local` makes such a list.
+      if (cluster.length > 0 && internal.length === 0) lacking.internal++;
+      if (cluster.length > 0 && keepsClient && external.length === 0) lacking.external++;
+    }
+    for (const policy of ["internal", "external"] as const)
+      samples.set("kubeproxy_sync_proxy_rules_no_local_endpoints_total", { traffic_policy: policy }, lacking[policy]);
     const endpoints = wanted.values().reduce((sum, { cluster }) => sum + cluster.length, 0);
     samples.set("pipette_service_endpoints", {}, endpoints);
     if (this.#queuedAtMs !== undefined)

@@ -26,6 +26,11 @@ export interface ServiceSource extends AsyncDisposable {
   readonly healthChecks?: ReadonlyMap<string, HealthCheck>;
   /** Absent: it is not known what has changed. */
   readonly changes?: ServiceChanges;
+  /**
+   * When the pods and services changed for which endpoints are others since the last question, as far as that is known.
+   * Milliseconds since 1970, by the clock of Kubernetes.
+   */
+  takeTriggers?(): readonly number[];
   /** By `namespace/name`, a map that is never changed: services that are not as they say. Absent: none is taken then. */
   readonly problems?: ReadonlyMap<string, readonly ServiceProblem[]>;
   /** Whom Kubernetes is told about, by `namespace/name`. Absent: the services are none of Kubernetes'. */

@@ -7,6 +7,7 @@ import { type NodeServices, openServices } from "../../agent/services/mod.ts";
 import { ApiClient, KubernetesEvents, mapIn, mapsIn, serviceAccountAccess } from "../../shared/kubernetes/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { formatIp } from "../../shared/net/ip.ts";
+import { RecordedMeter } from "../fakes/recorded-meter.ts";
 import { ServiceProxyInMemory } from "../fakes/service-proxy.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
@@ -20,6 +21,7 @@ const needs = ["kube-apiserver", "kube-controller-manager", "etcd", "openssl"] a
 describeWith("services of a real API server, with endpoints from its controllers", needs, () => {
   const stack = new AsyncDisposableStack();
   const proxy = new ServiceProxyInMemory();
+  const meter = new RecordedMeter();
   let server: ApiServer;
   let services: NodeServices;
 
@@ -47,7 +49,7 @@ describeWith("services of a real API server, with endpoints from its controllers
     const logger = createLogger("error", () => undefined);
     const connect = () => new ApiClient(serviceAccountAccess(access, {}, "services.server"));
     const events = stack.use(new KubernetesEvents({ node: "here", connect, logger }));
-    services = stack.use(openServices({ ...config, services: section }, proxy, logger, { events }));
+    services = stack.use(openServices({ ...config, services: section }, proxy, logger, { events, meter }));
     await services.begin();
   });
   afterAll(() => stack.disposeAsync());
@@ -63,8 +65,13 @@ describeWith("services of a real API server, with endpoints from its controllers
 
   async function setReady(name: string, isReady: boolean, ips?: readonly string[]): Promise<void> {
     const ready = isReady ? "True" : "False";
+    const lastTransitionTime = new Date().toISOString();
     const addresses = ips === undefined ? {} : { podIP: ips[0], podIPs: ips.map((ip) => ({ ip })) };
-    const status = { phase: "Running", conditions: [{ type: "Ready", status: ready }], ...addresses };
+    const status = {
+      phase: "Running",
+      conditions: [{ type: "Ready", status: ready, lastTransitionTime }],
+      ...addresses,
+    };
     await server.ask("PATCH", `${pods}/${name}/status`, { status });
   }
 
@@ -81,6 +88,8 @@ describeWith("services of a real API server, with endpoints from its controllers
     }, `${key} as ${wanted}`).catch(() => expect(as(proxy.inForce.get(key)!)).toBe(wanted));
 
   test("come with their pods, and follow them", async () => {
+    // Kubernetes tells in whole seconds when something changed, and what changed before the agent began is not measured.
+    await Bun.sleep(1_000);
     await addPod("one", "here", ["10.80.0.5"]);
     await addPod("two", "there", ["10.80.1.5"]);
     await service("web", { ports: [port] });
@@ -94,6 +103,8 @@ describeWith("services of a real API server, with endpoints from its controllers
     await setReady("one", true);
     await inForce("x/web:http", ({ cluster }) => text(cluster), "10.80.0.5 8080 here, 10.80.1.5 8080");
     expect(services.summary).toMatch(/^services: \d+ ports in force$/);
+    // From the pod's readiness on, as the controller of the slices writes it.
+    expect(meter.told).toContain("kubeproxy_network_programming_duration_seconds");
     expect(services.degraded).toEqual([]);
   });
 
