@@ -1,10 +1,10 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { LiveValue } from "../../shared/async/live-value.ts";
 import { createLogger } from "../../shared/log.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { parseAgentConfig } from "../config/parse-agent-config.ts";
-import { Membership } from "./membership.ts";
+import { Membership, type RegistrationState } from "./membership.ts";
 import type { ClusterNode, NodeRegistry } from "./node-registry.ts";
 import { nodeOfText } from "./node-text.ts";
 import { RegistryCache } from "./registry-cache.ts";
@@ -22,7 +22,7 @@ if (parsed.t !== "ok") throw new Error(parsed.problems.join());
 const { config } = parsed;
 
 /** A member named n0, of a registry that says what the test says. */
-function member() {
+function member(state: RegistrationState = { t: "registered" }) {
   const scratch = scratchDir();
   const logger = createLogger("error", () => undefined);
   const live = new LiveValue<ReadonlyMap<string, ClusterNode>>();
@@ -52,7 +52,7 @@ function member() {
   const options = { config, registry, self: node(0), own: { addresses: [], linkAddresses: [] }, known, logger };
   const membership = new Membership(
     { ...options, podsStand: () => pods.stand, register: () => registry.register(node(0)) },
-    { t: "registered" },
+    state,
   );
   return {
     membership,
@@ -142,4 +142,40 @@ test("a registry that says nothing does not keep a start for ever", async () => 
   await using it = member();
   await it.membership.firstPeers();
   expect(it.membership.peers.current).toBeUndefined();
+});
+
+test("nodes that are older than the node's registration do not say that it has been forgotten; later ones do", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    await using at = member({ t: "known" });
+    const { membership, live } = at;
+    const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
+    await pass(1);
+    live.set(mapOf(node(1)));
+    await pass(1_000);
+    expect([membership.peers.current?.size, membership.refused]).toEqual([1, undefined]);
+    live.set(mapOf(node(0), node(1)));
+    await pass(1_000);
+    live.set(mapOf(node(1)));
+    await pass(1_000);
+    expect(membership.refused).toContain('has no node "n0" any more');
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a node whose registration never shows among the nodes gives no addresses in the end", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    await using at = member({ t: "known" });
+    const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
+    await pass(1);
+    at.live.set(mapOf(node(1)));
+    await pass(4_000);
+    expect(at.membership.refused).toBeUndefined();
+    await pass(2_000);
+    expect(at.membership.refused).toContain('has no node "n0" any more');
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -21,6 +21,11 @@ import type { OwnAddresses } from "./this-node.ts";
 const gatherMs = 50;
 /** How long a start waits for a registry that is slow to tell the other nodes, before it goes on without them. */
 const firstPeersMs = 2000;
+/**
+ * How long after a registration the registry's nodes may still be those of before it: they are followed by another way
+ * than the registration goes.
+ */
+const olderNodesMs = 5_000;
 /** How long after its last pod a released node restarts; also the interval of checking for pods. */
 const leaveAfterMs = 2000;
 
@@ -76,6 +81,8 @@ export class Membership implements Cluster, AsyncDisposable {
   #isUnconfirmed: boolean;
   #gathering: ReturnType<typeof setTimeout> | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
+  /** While it runs, nodes without this one's record may be older than the record. */
+  #appearing: ReturnType<typeof setTimeout> | undefined;
   #registering: Promise<void> | undefined;
 
   constructor(options: MembershipOptions, state: RegistrationState) {
@@ -152,6 +159,8 @@ export class Membership implements Cluster, AsyncDisposable {
     clearTimeout(this.#gathering);
     clearTimeout(this.#leaving);
     await this.#registering;
+    // Set by what has just ended.
+    clearTimeout(this.#appearing);
     await this.#resolving;
     await this.#alive?.[Symbol.asyncDispose]();
     await this.tenants?.[Symbol.asyncDispose]();
@@ -231,9 +240,24 @@ export class Membership implements Cluster, AsyncDisposable {
   /** Handles the registry's record of this node. */
   #judge(record: ClusterNode | undefined): void {
     if (this.#isUnconfirmed) return;
+    if (record === undefined && this.#appearing !== undefined) return;
+    this.#hasAppeared();
     const problem = contradiction(this.self, record, this.#options.registry.name);
     if (problem !== undefined) this.#refuse(problem);
     else if (this.#refused !== undefined) this.#recover();
+  }
+
+  /** After a registration: waits for the record among the nodes that are followed. */
+  #appears(): void {
+    this.#appearing = setTimeout(() => {
+      this.#hasAppeared();
+      this.#gather();
+    }, olderNodesMs);
+  }
+
+  #hasAppeared(): void {
+    clearTimeout(this.#appearing);
+    this.#appearing = undefined;
   }
 
   #wait(is: string): void {
@@ -293,6 +317,7 @@ export class Membership implements Cluster, AsyncDisposable {
       this.#isUnconfirmed = false;
       const problem = answer instanceof CniError ? answer.message : contradiction(this.self, answer, registry.name);
       if (problem !== undefined) return this.#refuse(problem);
+      this.#appears();
       if (this.#refused !== undefined) return this.#recover();
       this.#confirmed = true;
       this.#alive ??= registry.keepAlive(this.self);
