@@ -167,3 +167,23 @@ describe("who waits", () => {
     await eventually(async () => ask("services", {}, views).catch(() => undefined), "the document");
   });
 });
+
+describe("whoever asks for many", () => {
+  test("gets one document of a kind that no name narrows down", async () => {
+    const views = open();
+    const asked = Array.from({ length: 40 }, (_, i) => ask("findings", { name: `x/p${i}` }, views));
+    expect(new Set((await Promise.all(asked)).map((made) => made?.revision)).size).toBe(1);
+    expect(examined).toBe(1);
+  });
+
+  test("is told to come later while as many as people can look at are being made", async () => {
+    const differences = Promise.withResolvers<readonly string[]>();
+    sources = { ...sources, policies: () => ({ isolated: [], summary: "", differences: () => differences.promise }) };
+    const views = open();
+    const asked = Array.from({ length: 16 }, (_, i) => ask("policies", { name: `x/p${i}` }, views));
+    await expect(ask("policies", { name: "x/one-more" }, views)).rejects.toThrow("16 other documents are being made");
+    differences.resolve([]);
+    expect((await Promise.all(asked)).every((made) => made !== undefined)).toBe(true);
+    expect(await ask("pods", {}, views)).toBeDefined();
+  });
+});

@@ -19,21 +19,23 @@ type Maker<K extends NodeKind> = (sources: ViewSources, name: string) => NodeDoc
 
 interface View<K extends NodeKind> {
   readonly make: Maker<K>;
+  /** Whether a name narrows the document down. */
+  readonly isNamed?: true;
   /** How long a document serves everybody who asks: what it costs to make, and how soon people look again. */
   readonly freshMs: number;
 }
 
 const views: { readonly [K in NodeKind]: View<K> } = {
   node: { make: nodeView, freshMs: 500 },
-  pods: { make: podsView, freshMs: 300 },
-  leases: { make: leasesView, freshMs: 300 },
+  pods: { make: podsView, freshMs: 300, isNamed: true },
+  leases: { make: leasesView, freshMs: 300, isNamed: true },
   addresses: { make: addressesView, freshMs: 500 },
-  services: { make: servicesView, freshMs: 500 },
-  policies: { make: policiesView, freshMs: 500 },
-  flows: { make: flowsView, freshMs: 2_000 },
+  services: { make: servicesView, freshMs: 500, isNamed: true },
+  policies: { make: policiesView, freshMs: 500, isNamed: true },
+  flows: { make: flowsView, freshMs: 2_000, isNamed: true },
   // Looks several times by itself, and into every namespace of a pod.
   findings: { make: findingsView, freshMs: 10_000 },
-  calls: { make: callsView, freshMs: 300 },
+  calls: { make: callsView, freshMs: 300, isNamed: true },
   peers: { make: peersView, freshMs: 2_000 },
 };
 
@@ -43,6 +45,8 @@ const longestWaitMs = 30_000;
 const maxNameChars = 512;
 /** Documents in memory: every kind, and what some people look at closely. The one that was asked for longest ago goes first. */
 const maxKept = 32;
+/** Documents that are being made at a time, more than there are kinds: whoever asks for more than people look at takes nothing from calls of pods. */
+const maxMaking = 16;
 
 export interface DocumentQuestion {
   readonly kind: string;
@@ -71,6 +75,7 @@ export class Views {
   readonly #ended: AbortSignal;
   readonly #kept = new Map<string, Kept>();
   #calls = 0;
+  #making = 0;
 
   /** @param ended ends all waiting */
   constructor(sources: ViewSources, ended: AbortSignal) {
@@ -112,7 +117,7 @@ export class Views {
     const until = performance.now() + Math.min(Math.max(waitMs, 0), longestWaitMs);
     const signal = AbortSignal.any([gone, this.#ended]);
     for (;;) {
-      const kept = this.#current(kind, name);
+      const kept = this.#current(kind, views[kind].isNamed ? name : "");
       const made = await kept.making;
       if (made.revision !== ifNotRevision) return made;
       const leftMs = until - performance.now();
@@ -145,6 +150,20 @@ export class Views {
   }
 
   async #make(kind: NodeKind, name: string): Promise<MadeDocument> {
+    if (this.#making >= maxMaking)
+      throw new RpcError(
+        GrpcCode.resourceExhausted,
+        `Cannot show the ${kind}: ${this.#making} other documents are being made, wanted fewer; ask again later`,
+      );
+    this.#making++;
+    try {
+      return await this.#made(kind, name);
+    } finally {
+      this.#making--;
+    }
+  }
+
+  async #made(kind: NodeKind, name: string): Promise<MadeDocument> {
     const document = await views[kind].make(this.#sources, name);
     const json = new TextEncoder().encode(JSON.stringify(document));
     if (json.length > maxBytes)

@@ -39,9 +39,12 @@ export async function watchNodes(
         const more = before === undefined ? {} : { ifNotRevision: before.revision, waitMs: maxWaitMs };
         const answer = await source.get(node, { ...question, ...more }, signal);
         waitMs = retryMs.first;
+        const wasAway = failed.delete(node);
         if (answer.t === "document") known.set(node, { node, ...answer });
-        if (answer.t === "document" || failed.delete(node)) changed.resolve();
+        if (answer.t === "document" || wasAway) changed.resolve();
         if (!source.isLive) return;
+        // Whoever answers at once that nothing has changed is not asked at once again.
+        await pause(calmMs, signal);
       } catch (caught) {
         if (signal.aborted) return;
         if (!failed.has(node)) io.stderr(`${printableLines(CniError.from(caught, `ask node "${node}"`).message)}\n`);
