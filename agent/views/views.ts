@@ -45,7 +45,10 @@ const longestWaitMs = 30_000;
 const maxNameChars = 512;
 /** Documents in memory: every kind, and what some people look at closely. The one that was asked for longest ago goes first. */
 const maxKept = 32;
-/** Documents that are being made at a time, more than there are kinds: whoever asks for more than people look at takes nothing from calls of pods. */
+/**
+ * Documents that are being made at a time, more than there are kinds: whoever asks for more than people look at takes
+ * nothing from calls of pods.
+ */
 const maxMaking = 16;
 
 export interface DocumentQuestion {
