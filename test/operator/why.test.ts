@@ -129,6 +129,7 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
     // An agent makes its documents anew some times a second.
     const counted = /^addresses: of 5 in .* of pods 5 are allocated/;
     await eventually(async () => (await why("late")).evidence.some((line) => counted.test(line)), "the addresses");
+    await eventually(async () => (await why(undefined)).code === "pool-exhausted", "the node's own word of it");
     expect(await why(undefined)).toMatchObject({ status: 1, code: "pool-exhausted" });
     expect(await why("nobody")).toMatchObject({ status: 1 });
   }, 60_000);
