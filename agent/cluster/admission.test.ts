@@ -111,6 +111,10 @@ test("clusterSubnets count for a family where this node's own pods are in them, 
   expect(wrong("file", { ovs }, "10.10.7.0/24", "fd77::/64")).toBeUndefined();
   expect(wrong("file", { ovs }, "10.20.7.0/24")).toContain("is outside of the cluster's networks, 10.10.0.0/16");
   expect(wrong("file", { ovs: ", clusterSubnets: [192.168.0.0/16]" }, "10.20.7.0/24")).toBeUndefined();
+  // With encryption nobody else is let in: what goes there would leave in clear.
+  const closed = ", encryption: wireguard, clusterSubnets: [10.10.0.0/16]";
+  expect(wrong("file", { ovs: closed }, "10.10.7.0/24", "fd77::/64")).toContain("outside of");
+  expect(wrong("file", { ovs: closed }, "10.10.7.0/24")).toBeUndefined();
   // Those of the registry are what it leases: clusterSubnets may be wider.
   expect(wrong("etcd", { ovs: ", clusterSubnets: [0.0.0.0/1]" }, "11.0.0.0/24")).toContain("outside of");
 });

@@ -164,6 +164,8 @@ export function admissionPolicyOf(
   return { networks, occupied: occupied.filter(({ cidr }) => !self.subnets.some((own) => overlap(own, cidr))), links };
 }
 
+const encrypts = (ovs: AgentConfig["ovs"]): boolean => ovs !== undefined && ovs.encryption !== "none";
+
 /**
  * The networks that the registry leases from; else the configured cluster networks, if this node's pods lie in them.
  */
@@ -177,7 +179,8 @@ function networksOf({ nodes, ovs }: AgentConfig, self: ClusterNode, family: Fami
   const said = (ovs?.clusterSubnets ?? []).map((cidr) => ({ cidr })).filter(ofFamily);
   const own = self.subnets.filter(({ ip }) => ip.family === family);
   const isWithin = own.length > 0 && own.every(({ ip }) => said.some(({ cidr }) => contains(cidr, ip)));
-  return isWithin ? { [family]: said } : {};
+  // What lies outside of them would leave in clear.
+  return isWithin || encrypts(ovs) ? { [family]: said } : {};
 }
 
 /** `https://[fd00::1]:2379` has `fd00::1`. */

@@ -193,7 +193,14 @@ export class Membership implements Cluster, AsyncDisposable {
   /** Somebody has written another key for this node: the others would send to nobody. */
   #correct({ encryption }: ClusterNode): void {
     const { config, logger } = this.#options;
-    if (!this.#confirmed || this.#refused !== undefined || Bun.deepEquals(encryption, ownEncryption(config))) return;
+    if (!this.#confirmed || this.#refused !== undefined) return;
+    try {
+      if (Bun.deepEquals(encryption, ownEncryption(config))) return;
+    } catch (caught) {
+      // The other nodes are followed all the same.
+      this.#foreignKey.log("the node's own key cannot be compared with the registry's", CniError.from(caught).message);
+      return;
+    }
     this.announce().then(
       () => this.#foreignKey.clear(),
       (caught: unknown) =>

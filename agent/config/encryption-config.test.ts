@@ -32,6 +32,11 @@ test.each([
   ["{ encryption: wireguard }", kubernetes, /without "clusterSubnets", wanted them/],
   ["{ encryption: wireguard, wireguard: { device: pipette-gw0 } }", etcd, /"pipette-gw0" for the second time/],
   ["{ encryption: plain }", etcd, /wanted one of "none"/],
+  [
+    "{ encryption: wireguard, clusterSubnets: [10.128.0.0/14], wireguard: { rotateHours: 24 } }",
+    "nodes: { name: n1, registry: { type: static, file: /f } }\n",
+    /"wireguard" with "wireguard.rotateHours" and a file of nodes/,
+  ],
 ])("what could not be kept from leaving in clear is refused: %s", (ovs, nodes, wrong) => {
   expect(problems(ovs, nodes).join("\n")).toMatch(wrong);
 });

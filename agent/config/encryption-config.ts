@@ -34,7 +34,7 @@ interface Written {
   readonly mode: string;
   readonly tenants: string;
   readonly clusterSubnets?: readonly unknown[] | undefined;
-  readonly wireguard: { readonly device: string };
+  readonly wireguard: { readonly device: string; readonly rotateHours?: number | undefined };
 }
 
 /**
@@ -42,7 +42,7 @@ interface Written {
  * @param registry its type; absent: the node is alone
  */
 export function checkEncryption(ovs: Written, registry: string | undefined, findings: Findings): void {
-  const { encryption, mode, tenants, clusterSubnets } = ovs;
+  const { encryption, mode, tenants, clusterSubnets, wireguard } = ovs;
   if (encryption === "none") return;
   const at = ["ovs", "encryption"];
   const refuse = (is: string, wanted: string): void => findings.add(at, `"${encryption}" ${is}, wanted ${wanted}`);
@@ -53,6 +53,8 @@ export function checkEncryption(ovs: Written, registry: string | undefined, find
       'with tenants "multitenant"',
       '"flat" or "networkpolicy": without a tunnel nothing carries whose a packet is',
     );
+  if (registry === "static" && wireguard.rotateHours !== undefined)
+    refuse('with "wireguard.rotateHours" and a file of nodes', "none of it: keys in a file change by hand");
   if (registry !== "etcd" && (clusterSubnets === undefined || clusterSubnets.length === 0))
     refuse('without "clusterSubnets"', "them: the networks of all pods, of which nothing leaves in clear");
 }

@@ -54,6 +54,13 @@ test("of a node that is gone all is taken away, but not while its agent still sp
   expect(speaking.judge(look([node("b")], [lease("b", "2")], []), 20_000)).toMatchObject({ remove: [], nodes: 1 });
 });
 
+test("a Lease that is labelled as a node's and is somebody else's is left alone", () => {
+  const silent = new SilentNodes(10_000);
+  const foreign = { metadata: { name: "kube-scheduler" }, spec: { renewTime: "0" } };
+  for (const nowMs of [0, 20_000])
+    expect(silent.judge(look([], [foreign], []), nowMs)).toMatchObject({ removeLeases: [] });
+});
+
 test("an object without a Lease is given its time, and an agent that never wrote is not called silent twice", () => {
   const silent = new SilentNodes(1_000);
   const bare = { metadata: { name: "a" } };

@@ -52,7 +52,9 @@ export class SilentNodes {
     }));
     const ours = new Set(known.map(({ name }) => nodeLease(name)));
     const gone = (name: string): boolean => !nodes.has(name);
-    const left = [...renewed.keys()].filter((lease) => !ours.has(lease) && isSilent(lease));
+    // Whoever can label a Lease of somebody else's must not have it taken away.
+    const isNodes = (lease: string): boolean => lease.startsWith(nodeLease(""));
+    const left = [...renewed.keys()].filter((lease) => isNodes(lease) && !ours.has(lease) && isSilent(lease));
     const removed = known.filter(({ name, isSilent }) => isSilent && gone(name)).map(({ name }) => name);
     const staying = known.filter(({ name }) => !removed.includes(name));
     for (const lease of this.#seen.keys()) if (!renewed.has(lease) && !ours.has(lease)) this.#seen.delete(lease);

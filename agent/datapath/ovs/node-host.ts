@@ -6,7 +6,7 @@ import { interfaceNamed, readInUserSpace, type SwitchDatabase } from "./database
 import { nodeRoutes, virtualHosts } from "./node-routes.ts";
 import { gatewayOf } from "./node-set-up.ts";
 import type { OvsNodeOptions } from "./options.ts";
-import type { PodPort, ServiceWays } from "./overlay-node.ts";
+import type { Encrypted, PodPort, ServiceWays } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 
 /** In the place of an address: that of node ports. */
@@ -26,7 +26,7 @@ export class NodeHost {
   #serviceIps: readonly Ip[] | undefined;
   #ownIps: ReadonlySet<string> = new Set();
   /** Why packets to other nodes are not encrypted, and do not leave. */
-  #unencrypted: readonly string[] = [];
+  #encrypted: Encrypted = { strangers: [] };
 
   constructor(options: OvsNodeOptions, db: SwitchDatabase) {
     this.#options = options;
@@ -40,7 +40,13 @@ export class NodeHost {
 
   /** What keeps packets to other nodes from being encrypted, in sentences. */
   get unencrypted(): readonly string[] {
-    return this.#unencrypted;
+    const { strangers, failure } = this.#encrypted;
+    return failure === undefined ? strangers : [failure, ...strangers];
+  }
+
+  /** What of it the next set-up tries again. */
+  get encryptionFailure(): string | undefined {
+    return this.#encrypted.failure;
   }
 
   get isStale(): boolean {
@@ -73,7 +79,7 @@ export class NodeHost {
     this.#ownIps = new Set(wanted.length === 0 ? [] : (await host.ownAddresses()).map(formatIp));
     const serviceIps = wanted.filter((ip) => !this.#ownIps.has(formatIp(ip)));
     const areUnknown = services?.proxyAll === true && this.#serviceIps === undefined;
-    this.#unencrypted = (await host.encrypt?.(nodes.values())) ?? [];
+    this.#encrypted = (await host.encrypt?.(nodes.values())) ?? { strangers: [] };
     this.#refusedRoutes = await host.setRoutes(
       nodeRoutes(this.#options, context, nodes, pods, serviceIps),
       // Those of an earlier agent.
@@ -81,7 +87,7 @@ export class NodeHost {
     );
     this.#device = device;
     // A refused route, for example because its interface is down, may succeed later.
-    this.#isStale = this.#refusedRoutes.length > 0 || this.#unencrypted.length > 0;
+    this.#isStale = this.#refusedRoutes.length > 0 || this.#encrypted.failure !== undefined;
   }
 
   /** Gives to the bridge what services are asked for; addresses with the next set-up. @throws {CniError} */

@@ -67,6 +67,8 @@ export interface OvsDataPathOptions extends SwitchOptions {
   podOf(owner: Owner): Pod | undefined;
   /** The networks that pods reach under their own address; `undefined`: the peers' subnets. */
   readonly clusterSubnets: readonly Cidr[] | undefined;
+  /** Those and all that the registry leases from: in one of these every pod is, as far as anybody says so. */
+  readonly podNetworks?: readonly Cidr[];
   /** `undefined`: the switch balances no services. */
   readonly services: BalancedServices | undefined;
   readonly wireguard: WireGuardOptions;
@@ -115,6 +117,7 @@ export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, 
     nodeAddresses:
       nodeAddresses.length > 0 || cluster === undefined ? nodeAddresses.map(onLink) : cluster.linkAddresses,
     clusterSubnets: clusterSubnets ?? clusterNetworks(config),
+    podNetworks: [...(clusterSubnets ?? []), ...(clusterNetworks(config) ?? [])],
     peers: cluster?.peers ?? new LiveValue(new Map()),
     services: config.services,
     serviceCidrs: config.services?.cidrs ?? services.cidrs,

@@ -91,6 +91,14 @@ export interface ServiceWay {
   readonly port: number;
 }
 
+/** What keeps packets from being encrypted, in sentences. */
+export interface Encrypted {
+  /** Of other nodes: only a change there helps, which is heard of. */
+  readonly strangers: readonly string[];
+  /** Of this node, for all others: to be tried again. */
+  readonly failure?: string;
+}
+
 /** The system's own network, as far as the overlay needs it: one implementation per system. Every call may be repeated. */
 export interface HostNetwork {
   /** The hardware address of the node's own interface, before it becomes the uplink. @throws {CniError} */
@@ -129,9 +137,9 @@ export interface HostNetwork {
   setRoutes(routes: readonly NodeRoute[], keptVia?: readonly Ip[]): Promise<readonly RefusedRoute[]>;
   /**
    * Has what goes to these nodes' pods encrypted, before there are routes. Absent: nothing is.
-   * @returns why that is not so, as far as it is not; packets stay where they are then
+   * @returns as far as that is not so; packets stay where they are then
    */
-  encrypt?(nodes: Iterable<ClusterNode>): Promise<readonly string[]>;
+  encrypt?(nodes: Iterable<ClusterNode>): Promise<Encrypted>;
   /** The node's own addresses at which it can be asked for node ports; never loopback. @throws {CniError} */
   ownAddresses(): Promise<readonly Ip[]>;
   /**

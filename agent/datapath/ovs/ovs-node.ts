@@ -305,7 +305,7 @@ export class OvsNode implements OverlayNode {
     if (kept.status === "rejected") throw kept.reason;
     const [route] = this.#host.refusedRoutes;
     if (peers.status === "fulfilled")
-      return route === undefined ? this.#host.unencrypted[0] : refusedRoute(route).message;
+      return route === undefined ? this.#host.encryptionFailure : refusedRoute(route).message;
     if (isRefusedFlowSet(peers.reason)) return peers.reason.message;
     throw peers.reason;
   }

@@ -24,7 +24,7 @@ import { interfaceError, runEach, throwFirst } from "../../linux/kernel-errors.t
 import { type RouteDevices, setNodeRoutes } from "../../linux/node-routes.ts";
 import { ignoreRouters, skipAddressDetection, turnOnForwarding, writeSysctl } from "../../linux/node-sysctls.ts";
 import type { NodeRoute, RefusedRoute } from "../../routes.ts";
-import type { Gateway, HostNetwork, ServiceWays } from "../overlay-node.ts";
+import type { Encrypted, Gateway, HostNetwork, ServiceWays } from "../overlay-node.ts";
 import { virtualMac } from "../pipeline/registers.ts";
 import type { WireGuard } from "./encryption/wireguard.ts";
 import type { KernelIsolation } from "./kernel-isolation.ts";
@@ -124,12 +124,12 @@ export class LinuxHost implements HostNetwork {
     return inKernel("leave interfaces to the switch", () => this.#isolation?.leaveToSwitch(names));
   }
 
-  async encrypt(nodes: Iterable<ClusterNode>): Promise<readonly string[]> {
+  async encrypt(nodes: Iterable<ClusterNode>): Promise<Encrypted> {
     try {
-      return (await this.#wireguard?.bring(nodes)) ?? [];
+      return { strangers: (await this.#wireguard?.bring(nodes)) ?? [] };
     } catch (caught) {
       // The rest of the node goes on; nothing leaves to other nodes' pods.
-      return [interfaceError("encrypt what goes to other nodes", caught).message];
+      return { strangers: [], failure: interfaceError("encrypt what goes to other nodes", caught).message };
     }
   }
 

@@ -96,6 +96,16 @@ const rulesOf = (chain: string) =>
 /** IPv4 addresses to which the node's kernel sends. */
 const presentPods = () => present.node.filter.elements("inet pipette-gw0", "pods4");
 
+test("encryption wants to know the networks of all pods, of each family that this node's pods have", () => {
+  const wireguard =
+    (...networks: string[]) =>
+    () =>
+      createOvsDataPath(optionsOf({ encryption: "wireguard", podNetworks: networks.map(cidr) }));
+  expect(wireguard()).toThrow("nobody says what the networks of all pods are");
+  expect(wireguard("10.77.0.0/16")).toThrow("this node's pods have fd77::/64, which is in no network");
+  expect(wireguard("10.78.0.0/16", "fd77::/48")).toThrow("this node's pods have 10.77.0.0/24");
+});
+
 describe("a pod on Open vSwitch", () => {
   test("gets a pair, a port of it, and a place among those that the node sends to", async () => {
     await using dataPath = await started();

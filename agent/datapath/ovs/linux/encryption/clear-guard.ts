@@ -38,6 +38,7 @@ interface Chain {
 
 function chainsOf({ gateway, device, networks, tunnel }: GuardedWays): readonly Chain[] {
   const safe = `{ "lo", "${gateway}", "${device}" }`;
+  const sent = `counter name "${counters.sent}" drop`;
   const received = `counter name "${counters.received}" drop`;
   const families = ([4, 6] as const).filter((family) => networks.some(({ ip }) => ip.family === family));
   const each = (rule: (ip: string, blocks: string) => string): readonly string[] =>
@@ -50,7 +51,11 @@ function chainsOf({ gateway, device, networks, tunnel }: GuardedWays): readonly 
       // After every translation of addresses.
       name: "leaving",
       hook: "type filter hook postrouting priority srcnat + 20",
-      rules: each((ip, all) => `oifname != ${safe} ${ip} daddr ${all} counter name "${counters.sent}" drop`),
+      rules: [
+        ...each((ip, all) => `oifname != ${safe} ${ip} daddr ${all} ${sent}`),
+        // What the flows of an agent without encryption still send, until the port of the tunnel goes.
+        `oifname != ${safe} ${tunnelMatch(tunnel)} ${sent}`,
+      ],
     },
     {
       name: "arriving",

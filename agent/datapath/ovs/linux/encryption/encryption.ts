@@ -1,4 +1,5 @@
 import { CniCode, CniError } from "../../../../../shared/errors.ts";
+import { contains, formatCidr } from "../../../../../shared/net/ip.ts";
 import type { Kernel, NetlinkSocket } from "../../../../protocols/netlink/mod.ts";
 import type { OvsDataPathOptions } from "../../options.ts";
 import { packetsOf } from "../../pipeline/mod.ts";
@@ -12,7 +13,7 @@ type Options = Pick<
   | "wireguard"
   | "gateway"
   | "tunnel"
-  | "clusterSubnets"
+  | "podNetworks"
   | "podSubnets"
   | "nodeAddresses"
   | "dataDir"
@@ -49,12 +50,18 @@ export class Encryption implements AsyncDisposable {
   constructor(options: Options, tools: Tools, mtu: number, onLost: () => void) {
     this.#options = options;
     this.#tools = tools;
-    const { encryption, wireguard, gateway, clusterSubnets: networks = [], tunnel } = options;
+    const { encryption, wireguard, gateway, podNetworks: networks = [], podSubnets, tunnel } = options;
     if (encryption === "none") return;
     if (networks.length === 0)
       throw new CniError(
         CniCode.invalidConfig,
         'Cannot encrypt: nobody says what the networks of all pods are, wanted "ovs.clusterSubnets"',
+      );
+    const outside = podSubnets.find(({ ip }) => !networks.some((network) => contains(network, ip)));
+    if (outside !== undefined)
+      throw new CniError(
+        CniCode.invalidConfig,
+        `Cannot encrypt: this node's pods have ${formatCidr(outside)}, which is in no network that is kept from leaving in clear, wanted "ovs.clusterSubnets" with the networks of all pods, of each family`,
       );
     this.#guard = new ClearGuard(tools.filters, {
       gateway,

@@ -115,6 +115,8 @@ export class WireGuard implements AsyncDisposable {
       const state = await device.read();
       const addresses = this.#nodeAddresses();
       const again = this.#addresses !== undefined && this.#addresses !== addresses;
+      // Somebody has deleted the key's file, and a new one was made.
+      if (state.publicKey !== undefined && state.publicKey !== own) this.#mustAnnounce = true;
       const changes = peerChanges(state, this.#wanted, port, this.#told, again);
       await device.change({
         ...(state.publicKey === own ? {} : { privateKey }),
