@@ -1,21 +1,24 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { Refusal } from "../../shared/access/mod.ts";
 import type { Exchange } from "../../shared/https/mod.ts";
-import { pageHeader } from "../../ui/stream/wire.ts";
+import { type Admission, pageHeader } from "../../ui/stream/wire.ts";
 
 /** Wrong tokens until none is taken any more: a page has the right one, and guessing 256 bits leads nowhere anyway. */
 const maxWrongTokens = 10;
-/** Of token and session: what nobody guesses. */
+/** Of token, session and key: what nobody guesses. */
 const secretBytes = 32;
 
 /**
  * Who may come in: the browser that the command has opened. Its token stands in the address behind `#`, which goes to no
- * server and into no log; it is exchanged once for a cookie that scripts cannot read. A page of another site can neither
- * send that cookie nor pass for one of ours.
+ * server and into no log; it is exchanged once for a cookie that scripts cannot read, and a key that the page's script
+ * sends in a header. A page of another site can neither send that cookie nor pass for one of ours. The cookie alone is not
+ * enough: browsers send it to every port of this machine, and so to servers of other people who use it. The key stays with
+ * the page's origin, of which the port is a part.
  */
 export class Entrance {
   readonly #token = randomBytes(secretBytes).toString("base64url");
   readonly #session = randomBytes(secretBytes).toString("base64url");
+  readonly #key = randomBytes(secretBytes).toString("base64url");
   readonly #hosts: ReadonlySet<string>;
   readonly #cookie: string;
   #wrong = 0;
@@ -56,13 +59,13 @@ export class Entrance {
       throw new Refusal(403, "the request comes from another page");
   }
 
-  /** That only the page's own script can have sent it. @throws {Refusal} 403 */
+  /** That no form and no link of another page has sent it: before there is a key. @throws {Refusal} 403 */
   checkScript(exchange: Exchange): void {
     if (exchange.header(pageHeader) !== "1") throw new Refusal(403, `the header "${pageHeader}" is missing`);
   }
 
-  /** @returns the cookie for it @throws {Refusal} 403 for a wrong token, and for the right one the second time */
-  admit(token: unknown): string {
+  /** @returns the cookie for it, and the page's key @throws {Refusal} 403 for a wrong token, and for the right one the second time */
+  admit(token: unknown): { readonly cookie: string; readonly admission: Admission } {
     if (this.#isUsed) throw new Refusal(403, "the address has been used already");
     if (this.#wrong >= maxWrongTokens) throw new Refusal(403, "too many wrong tokens have come");
     if (typeof token !== "string" || !isSame(token, this.#token)) {
@@ -70,14 +73,17 @@ export class Entrance {
       throw new Refusal(403, "the token is wrong");
     }
     this.#isUsed = true;
-    return `${this.#cookie}=${this.#session}; HttpOnly; SameSite=Strict; Path=/`;
+    const cookie = `${this.#cookie}=${this.#session}; HttpOnly; SameSite=Strict; Path=/`;
+    return { cookie, admission: { key: this.#key } };
   }
 
-  /** @throws {Refusal} 401 */
+  /** That cookie and key are those of this server. @throws {Refusal} 401 */
   checkSession(exchange: Exchange): void {
     const parts = (exchange.header("cookie") ?? "").split(";").map((part) => part.trim());
     const own = parts.find((part) => part.startsWith(`${this.#cookie}=`));
-    if (own === undefined || !isSame(own.slice(this.#cookie.length + 1), this.#session))
+    const hasSession = isSame(own?.slice(this.#cookie.length + 1) ?? "", this.#session);
+    const hasKey = isSame(exchange.header(pageHeader) ?? "", this.#key);
+    if (!hasSession || !hasKey)
       throw new Refusal(401, 'the page is not open in this browser, wanted the address that "pipette ui" has printed');
   }
 }

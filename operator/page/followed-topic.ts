@@ -10,7 +10,8 @@ import { type Topic, textOf } from "./topics.ts";
 const usualPaceMs = 250;
 /** Of a source that cannot wait for a change: many nodes at once. */
 const pollMs = 5_000;
-const retryTimes: BackoffTimes = { firstMs: 1_000, longestMs: 15_000, jitter: 0.3 };
+/** After a question that failed. */
+export const retryTimes: BackoffTimes = { firstMs: 1_000, longestMs: 15_000, jitter: 0.3 };
 
 /** How documents are asked for: with few nodes each question waits at its agent; with many they take turns. */
 export interface Turns {

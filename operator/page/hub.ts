@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { pause } from "../../shared/async/abortable.ts";
+import { Backoff } from "../../shared/async/backoff.ts";
 import type { Logger } from "../../shared/log.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { Change } from "../../ui/stream/wire.ts";
 import type { DocumentSource } from "../document-source.ts";
-import { FollowedTopic, type Turns } from "./followed-topic.ts";
+import { FollowedTopic, retryTimes, type Turns } from "./followed-topic.ts";
 import { covers, type Topic, textOf, type Wish } from "./topics.ts";
 
 /** At most four frames a second: as fast as a person reads, and slow enough that changes gather. */
@@ -125,18 +126,30 @@ export class Hub implements Disposable {
 
   async #followNodes(): Promise<void> {
     const { signal } = this.#ended;
+    const backoff = new Backoff(retryTimes);
+    let fault: string | undefined;
     while (!signal.aborted) {
-      if (this.#followers.size > 0) {
-        try {
-          const names = await this.#source.nodes(signal);
-          if (signal.aborted) return;
-          this.#nodes = names;
-          this.#adjust();
-        } catch (caught) {
-          if (!signal.aborted) this.#logger.debug("the nodes cannot be listed", { error: reasonOf(caught) });
-        }
+      if (this.#followers.size === 0) {
+        // What nobody follows any more ends now: nobody comes or leaves who would see to it.
+        this.#adjust();
+        await pause(this.#nodes.length === 0 ? frameMs : nodesMs, signal);
+        continue;
       }
-      await pause(this.#nodes.length === 0 ? frameMs : nodesMs, signal);
+      try {
+        const names = await this.#source.nodes(signal);
+        if (signal.aborted) return;
+        backoff.reset();
+        fault = undefined;
+        this.#nodes = names;
+        this.#adjust();
+        await pause(nodesMs, signal);
+      } catch (caught) {
+        if (signal.aborted) return;
+        const error = reasonOf(caught);
+        if (error !== fault) this.#logger.warn("the nodes cannot be listed", { error });
+        fault = error;
+        await pause(backoff.next(), signal);
+      }
     }
   }
 

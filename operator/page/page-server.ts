@@ -111,7 +111,7 @@ export class PageServer implements AsyncDisposable {
       else {
         entrance.checkSession(exchange);
         exchange.authenticated();
-        await this.#answer(exchange, entrance);
+        await this.#answer(exchange);
       }
     } catch (caught) {
       refuse(exchange, caught, this.#parts.logger, usualHeaders);
@@ -122,11 +122,11 @@ export class PageServer implements AsyncDisposable {
     entrance.checkScript(exchange);
     const body = await jsonBody(exchange);
     const token = typeof body === "object" && body !== null && "token" in body ? body.token : undefined;
-    const cookie = entrance.admit(token);
-    answerJson(exchange, {}, { "set-cookie": cookie });
+    const { cookie, admission } = entrance.admit(token);
+    answerJson(exchange, admission, { "set-cookie": cookie });
   }
 
-  async #answer(exchange: Exchange, entrance: Entrance): Promise<void> {
+  async #answer(exchange: Exchange): Promise<void> {
     const { source, commands } = this.#parts;
     switch (`${exchange.method} ${exchange.path}`) {
       case "GET /api/v1/about": {
@@ -139,7 +139,6 @@ export class PageServer implements AsyncDisposable {
         return streamEvents(exchange, this.#hub, { wishes: wishes ?? [], kept: kept ?? [] }, headers);
       }
       case "POST /api/v1/commands":
-        entrance.checkScript(exchange);
         return answerJson(exchange, await commands.run(await jsonBody(exchange)));
       default:
         throw new Refusal(404, "there is nothing under this address");

@@ -14,22 +14,25 @@ describe("the page's server", () => {
   let source: GeneratedSource;
   let page: ServedPage;
   let cookie: string;
+  let key: string;
 
   const enter = (token: string, headers: Record<string, string> = script): Promise<Response> =>
     fetch(`${page.origin}/api/v1/session`, { method: "POST", headers, body: JSON.stringify({ token }) });
   const ask = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
-    fetch(`${page.origin}${path}`, { headers: { cookie, ...headers } });
-  const command = (body: unknown, headers: Record<string, string> = script): Promise<Response> =>
+    fetch(`${page.origin}${path}`, { headers: { cookie, "x-pipette-page": key, ...headers } });
+  const command = (body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
     fetch(`${page.origin}/api/v1/commands`, {
       method: "POST",
-      headers: { cookie, ...headers },
+      headers: { cookie, ...script, "x-pipette-page": key, ...headers },
       body: typeof body === "string" ? body : JSON.stringify(body),
     });
 
   beforeAll(async () => {
     source = new GeneratedSource(generatedNodes(2, 3));
     page = await ServedPage.of(source, { node: ["--config", "/etc/a b.yaml"] });
-    cookie = (await enter(page.token)).headers.get("set-cookie")?.split(";")[0] ?? "";
+    const entered = await enter(page.token);
+    cookie = entered.headers.get("set-cookie")?.split(";")[0] ?? "";
+    key = ((await entered.json()) as { key: string }).key;
   });
   afterAll(() => page[Symbol.asyncDispose]());
 
@@ -45,7 +48,7 @@ describe("the page's server", () => {
     expect(second.status).toBe(403);
     expect(await second.json()).toMatchObject({ message: "the address has been used already" });
     // A cookie of one is none of the other.
-    const foreign = { headers: { cookie } };
+    const foreign = { headers: { cookie, "x-pipette-page": key } };
     expect((await fetch(`${other.origin}/api/v1/about`, foreign)).status).toBe(401);
   });
 
@@ -60,6 +63,10 @@ describe("the page's server", () => {
   test.each([
     ["no cookie", { cookie: "" }, 401],
     ["another cookie", { cookie: "pipette=1" }, 401],
+    ["the cookie alone, which servers on other ports are sent too", { "x-pipette-page": "" }, 401],
+    ["the cookie with what asks to be let in", { "x-pipette-page": "1" }, 401],
+    ["the key of somebody else", { "x-pipette-page": "x".repeat(43) }, 401],
+    ["the key alone", { cookie: "pipette=1" }, 401],
     ["the host of somebody else", { host: "evil.example" }, 403],
     ["the host of somebody else who uses our port", { host: "evil.example:PORT" }, 403],
     ["no port in the host", { host: "127.0.0.1" }, 403],
@@ -81,8 +88,10 @@ describe("the page's server", () => {
 
   test("takes no command without the header that only its own page sends, and none that is not offered", async () => {
     const doctor = { name: "doctor", fields: {} };
-    expect((await command(doctor, { "content-type": "application/json" })).status).toBe(403);
-    expect((await command(doctor, { "x-pipette-page": "1", "content-type": "text/plain" })).status).toBe(415);
+    expect((await command(doctor, { "x-pipette-page": "" })).status).toBe(401);
+    expect((await command(doctor, { "x-pipette-page": "1" })).status).toBe(401);
+    expect((await enter(page.token, { "content-type": "application/json" })).status).toBe(403);
+    expect((await command(doctor, { "content-type": "text/plain" })).status).toBe(415);
     expect((await ask("/api/v1/commands")).status).toBe(404);
     // There is no API server here.
     expect((await command({ name: "matrix", fields: {} })).status).toBe(404);
@@ -110,7 +119,10 @@ describe("the page's server", () => {
   test("has no answer without the headers that keep others out", async () => {
     for (const path of ["/", "/api/v1/about", "/api/v1/none", "/api/v1/events?topics=cluster"]) {
       const stop = new AbortController();
-      const { headers } = await fetch(`${page.origin}${path}`, { headers: { cookie }, signal: stop.signal });
+      const { headers } = await fetch(`${page.origin}${path}`, {
+        headers: { cookie, "x-pipette-page": key },
+        signal: stop.signal,
+      });
       stop.abort();
       expect(headers.get("content-security-policy")).toMatch(
         /^default-src 'none'; script-src 'self'; .*frame-ancestors 'none'$/,
@@ -150,7 +162,10 @@ describe("the page's server", () => {
 
     async #read(path: string, headers: Record<string, string>): Promise<void> {
       const signal = this.#stop.signal;
-      const { body } = await fetch(`${page.origin}${path}`, { headers: { cookie, ...headers }, signal });
+      const { body } = await fetch(`${page.origin}${path}`, {
+        headers: { cookie, "x-pipette-page": key, ...headers },
+        signal,
+      });
       const cutter = new EventCutter();
       const decoder = new TextDecoder();
       for await (const bytes of body ?? [])

@@ -1,5 +1,5 @@
 import { reasonOf } from "../../shared/reason.ts";
-import { pageHeader } from "./wire.ts";
+import { type Admission, pageHeader } from "./wire.ts";
 
 /** Requests to the page's own server. */
 
@@ -14,18 +14,30 @@ export async function mustBeWell(response: Response): Promise<void> {
   throw response.status === 401 ? new NotOpen(why) : new Error(why);
 }
 
+/** Where the browser keeps the page's key: for this port alone, unlike cookies, and beyond a reload. */
+const keyName = "pipette-page-key";
+
+/** What the server knows its own page by; empty before it was let in. */
+export const ownHeaders = (): Record<string, string> => ({ [pageHeader]: localStorage.getItem(keyName) ?? "" });
+
+/** Exchanges the address's token. @throws {Error} as `mustBeWell` */
+export async function enter(token: string): Promise<void> {
+  const { key } = await post<Admission>("/api/v1/session", { token }, { [pageHeader]: "1" });
+  localStorage.setItem(keyName, key);
+}
+
 /** @throws {Error} as `mustBeWell` */
 export async function get<T>(path: string): Promise<T> {
-  const response = await fetch(path);
+  const response = await fetch(path, { headers: ownHeaders() });
   await mustBeWell(response);
   return (await response.json()) as T;
 }
 
 /** @throws {Error} as `mustBeWell` */
-export async function post<T>(path: string, body: unknown): Promise<T> {
+export async function post<T>(path: string, body: unknown, headers = ownHeaders()): Promise<T> {
   const response = await fetch(path, {
     method: "POST",
-    headers: { "content-type": "application/json", [pageHeader]: "1" },
+    headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify(body),
   });
   await mustBeWell(response);

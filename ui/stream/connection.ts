@@ -1,5 +1,5 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
-import { get, mustBeWell, NotOpen, post, whyNot } from "./calls.ts";
+import { enter, get, mustBeWell, NotOpen, ownHeaders, post, whyNot } from "./calls.ts";
 import { EventCutter, type StreamEvent } from "./sse.ts";
 import { take } from "./store.ts";
 import type { About, CommandAnswer, CommandInput, Frame } from "./wire.ts";
@@ -39,7 +39,7 @@ export async function connect(): Promise<void> {
   if (token !== undefined) {
     // Out of the address before anything else, so that no bookmark has it.
     history.replaceState(undefined, "", "#/");
-    await post("/api/v1/session", { token }).catch(() => undefined);
+    await enter(token).catch(() => undefined);
   }
   let follow = new AbortController();
   effect(() => {
@@ -81,7 +81,7 @@ async function read(wanted: readonly string[], outer: AbortSignal, opened: () =>
   const query = new URLSearchParams({ topics: wanted.join(","), kept: kept.join(",") });
   const response = await fetch(`/api/v1/events?${query}`, {
     signal: AbortSignal.any([outer, silence.signal]),
-    headers: heard.id === "" ? {} : { "last-event-id": heard.id },
+    headers: { ...ownHeaders(), ...(heard.id === "" ? {} : { "last-event-id": heard.id }) },
   });
   await mustBeWell(response);
   const reader = (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream()).getReader();

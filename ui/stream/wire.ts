@@ -62,5 +62,11 @@ export interface About {
   readonly commands: readonly string[];
 }
 
-/** The header that only a page's own script sends with what is more than a look. */
+/** What the server answers to the address's token, beside its cookie. */
+export interface Admission {
+  /** What the page sends in its header from then on. */
+  readonly key: string;
+}
+
+/** The header that only a page's own script sends: its key, and "1" before it has one. */
 export const pageHeader = "x-pipette-page";
