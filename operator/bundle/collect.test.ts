@@ -34,7 +34,7 @@ describe("collecting", () => {
   });
 
   test("a document that an agent may just send has its place", async () => {
-    const rows = Array.from({ length: 100_000 }, () => ({ a: "x".repeat(20) }));
+    const rows = Array.from({ length: 140_000 }, () => ({ a: "x".repeat(20) }));
     const { files, failures } = await collect([item("a.json", async () => ({ rows }))], new Redactor());
     expect([files.length, failures]).toEqual([1, []]);
   });
