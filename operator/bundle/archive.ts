@@ -66,7 +66,7 @@ export function archiveOf(collected: Collected, about: About): Uint8Array<ArrayB
   const sums = index.files.map(({ path, sha256 }) => `${sha256}  ${path}\n`).join("");
   const all = [
     { path: "index.md", bytes: text(readableIndex(index, about.leftOut)) },
-    { path: "index.json", bytes: text(`${JSON.stringify(index, null, 1)}\n`) },
+    { path: "index.json", bytes: text(`${JSON.stringify(index)}\n`) },
     { path: "SHA256SUMS", bytes: text(sums) },
     ...collected.files,
   ];

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { execa } from "execa";
@@ -93,6 +93,40 @@ describe("from a bundle", () => {
     expect((await get(at, "pods", "--node", "a")).stderr).toContain("which is another than its index says");
     const other = write(join(scratch.path, "2"), (index) => (index["files"] = []));
     expect((await get(other, "pods", "--node", "a")).stderr).toContain("which its index does not list");
+  });
+
+  test("of many nodes reads back", async () => {
+    using scratch = scratchDir();
+    const at = write(scratch.path, (index) => {
+      const row = { bytes: 1, sha256: "0".repeat(64) };
+      const files = Array.from({ length: 30_000 }, (_, i) => ({ path: `nodes/node-${i}/pods.json`, ...row }));
+      index["files"] = [...(index["files"] as object[]), ...files];
+      index["failures"] = Array.from({ length: 30_000 }, (_, i) => ({ item: `nodes/n${i}`, reason: "x".repeat(60) }));
+    });
+    const file = join(scratch.path, "b.tar.gz");
+    await execa("tar", ["-C", scratch.path, "-czf", file, "bundle"]);
+    for (const bundle of [at, file]) expect(await (await BundleSource.open(bundle)).nodes()).toEqual(["a", "b"]);
+  });
+
+  test.each(["a link", "a device", "a pipe"])("%s in the place of its index is refused", async (what) => {
+    using scratch = scratchDir();
+    const at = write(scratch.path);
+    const index = join(at, "index.json");
+    renameSync(index, join(scratch.path, "index.json"));
+    if (what === "a link") symlinkSync(join(scratch.path, "index.json"), index);
+    if (what === "a device") symlinkSync("/dev/zero", index);
+    if (what === "a pipe") await execa("mkfifo", [index]);
+    await expect(BundleSource.open(at)).rejects.toThrow('index.json": it is no regular file');
+  });
+
+  test("a link in the place of a node's folder is not followed", async () => {
+    using scratch = scratchDir();
+    const at = write(scratch.path);
+    renameSync(join(at, "nodes/a"), join(scratch.path, "a"));
+    symlinkSync(join(scratch.path, "a"), join(at, "nodes/a"));
+    expect((await get(at, "pods", "--node", "a")).stderr).toContain("it is not in folders of the bundle");
+    rmSync(join(at, "nodes/a"));
+    expect((await get(at, "pods", "--node", "a")).stderr).toContain('has no "nodes/a/pods.json"');
   });
 
   test("a node whose name would lead out of it is refused", async () => {

@@ -1,10 +1,12 @@
-import { readFile, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { lstat, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import {
   type BundleIndex,
   bundleIndexSchema,
   documentVersion,
   maxDocumentBytes,
+  maxIndexBytes,
   type NodeKind,
   type NodesDocument,
   readNodeDocument,
@@ -46,7 +48,8 @@ export class BundleSource implements DocumentSource {
         CniCode.decode,
         `Cannot read the bundle ${show(path)}: it has no "index.json", wanted what "pipette bundle" makes`,
       );
-    return new BundleSource(path, files, readOne(bundleIndexSchema, index, `the index of the bundle ${show(path)}`));
+    const what = `the index of the bundle ${show(path)}`;
+    return new BundleSource(path, files, readOne(bundleIndexSchema, index, what, maxIndexBytes));
   }
 
   async nodes(): Promise<readonly string[]> {
@@ -103,7 +106,7 @@ export class BundleSource implements DocumentSource {
 async function filesOf(path: string): Promise<Files> {
   const action = `read the bundle ${show(path)}`;
   try {
-    if ((await stat(path)).isDirectory()) return { read: (name) => readPlain(join(path, name)) };
+    if ((await stat(path)).isDirectory()) return { read: (name) => readPlain(path, name) };
     const files = await readArchive(path);
     return { read: async (name) => files.get(name) };
   } catch (caught) {
@@ -112,14 +115,30 @@ async function filesOf(path: string): Promise<Files> {
   }
 }
 
-/** @throws {Error} for a file that is too long for a document */
-async function readPlain(path: string): Promise<Uint8Array | undefined> {
+/**
+ * A bundle comes from somebody else: a link in it may lead to any file of this machine, and a pipe or a device never ends.
+ * @throws {CniError} for what is no regular file in it, or too long for a document
+ */
+async function readPlain(directory: string, name: string): Promise<Uint8Array | undefined> {
+  const path = join(directory, name);
+  const refused = (is: string): CniError => new CniError(CniCode.decode, `Cannot read ${show(path)}: ${is}`);
   try {
-    const { size } = await stat(path);
-    if (size > maxDocumentBytes) throw new Error(`"${path}" has ${size} bytes, wanted at most ${maxDocumentBytes}`);
-    return await readFile(path);
+    const folders = name.split("/").slice(0, -1);
+    for (const [i] of folders.entries())
+      if (!(await lstat(join(directory, ...folders.slice(0, i + 1)))).isDirectory())
+        throw refused("it is not in folders of the bundle");
+    if (!(await lstat(path)).isFile()) throw refused("it is no regular file");
+    // Nobody may put another one into its place in between. Windows has neither flag.
+    const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;
+    await using file = await open(path, (O_RDONLY ?? 0) | O_NOFOLLOW | O_NONBLOCK);
+    const is = await file.stat();
+    const most = name === "index.json" ? maxIndexBytes : maxDocumentBytes;
+    if (!is.isFile()) throw refused("it is no regular file");
+    if (is.size > most) throw refused(`it has ${is.size} bytes, wanted at most ${most}`);
+    return await file.readFile();
   } catch (caught) {
+    if (caught instanceof CniError) throw caught;
     if ((caught as { readonly code?: unknown }).code === "ENOENT") return undefined;
-    throw caught;
+    throw refused(reasonOf(caught));
   }
 }

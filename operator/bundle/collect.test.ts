@@ -33,6 +33,12 @@ describe("collecting", () => {
     expect(told).toEqual([1, 2, 3, 4, 5]);
   });
 
+  test("a document that an agent may just send has its place", async () => {
+    const rows = Array.from({ length: 140_000 }, () => ({ a: "x".repeat(20) }));
+    const { files, failures } = await collect([item("a.json", async () => ({ rows }))], new Redactor());
+    expect([files.length, failures]).toEqual([1, []]);
+  });
+
   test("of a long log the end is kept, of a long dump the beginning, and it says so", async () => {
     const long = `first ${"x".repeat(limits.itemBytes)} last`;
     const { files } = await collect(

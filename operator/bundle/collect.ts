@@ -72,7 +72,8 @@ async function withinTime({ work, withinMs = limits.itemMs }: Item): Promise<str
 
 function cleaned(value: string | object, { keepsEnd = false }: Item, cleaner: Cleaner): Uint8Array {
   if (typeof value !== "string") {
-    const bytes = new TextEncoder().encode(`${JSON.stringify(cleaner.json(value), null, 1)}\n`);
+    // As an agent sends it: indented, one that an agent may just send would be too large here.
+    const bytes = new TextEncoder().encode(`${JSON.stringify(cleaner.json(value))}\n`);
     if (bytes.length > limits.itemBytes)
       throw new Error(`it has ${bytes.length} bytes, wanted at most ${limits.itemBytes}`);
     return bytes;

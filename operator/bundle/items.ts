@@ -22,7 +22,7 @@ export const clusterItems = (source: DocumentSource): readonly Item[] => [
   { path: "cluster/nodes.json", work: (signal) => source.cluster(signal) },
 ];
 
-/** Of an agent's pod: the end of its log, now and before its last start, and what happened to it. Needs no agent. */
+/** Of an agent's pod: its state, and what happened to it; not its log, which viewers may not read. Needs no agent. */
 export function agentPodItems(client: ApiClient, node: string, pod: string): readonly Item[] {
   const [namespace = "", name = ""] = pod.split("/", 2);
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;

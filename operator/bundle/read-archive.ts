@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { createGunzip } from "node:zlib";
-import { maxDocumentBytes } from "../../shared/documents/mod.ts";
+import { maxBundleFiles, maxDocumentBytes, maxIndexBytes } from "../../shared/documents/mod.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { show } from "../../shared/schema/json-fields.ts";
 
@@ -8,8 +8,8 @@ import { show } from "../../shared/schema/json-fields.ts";
 const maxKeptBytes = 256 * 1024 * 1024;
 /** What an archive may grow to: one that is all zeros is a thousand times as large as its file. */
 const maxReadBytes = 4 * 1024 * 1024 * 1024;
-/** Files of an archive: thousands of nodes with some dozens each. */
-const maxFiles = 200_000;
+/** The files that its index lists, and folders and what else a tool has packed with them. */
+const maxEntries = 2 * maxBundleFiles;
 const block = 512;
 
 /**
@@ -60,7 +60,7 @@ interface Entry {
 async function* entriesOf(chunks: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Entry, void> {
   const reader = new Reader(chunks);
   for (let number = 0; ; number++) {
-    if (number > maxFiles) throw broken(path, `it has more than ${maxFiles} files`);
+    if (number > maxEntries) throw broken(path, `it has more than ${maxEntries} files`);
     const header = await reader.take(block);
     // Two blocks of zeros are the end; an end without them is none that matters.
     if (header === undefined || header.every((byte) => byte === 0)) return;
@@ -68,7 +68,8 @@ async function* entriesOf(chunks: AsyncIterable<Uint8Array>, path: string): Asyn
     const size = octal(header, 124, 12);
     if (size === undefined) throw broken(path, "a file in it has a length that cannot be read");
     const name = nameIn(header);
-    const isDocument = isRegular(header) && name.endsWith(".json") && size <= maxDocumentBytes && isInside(name);
+    const most = name === "index.json" || name.endsWith("/index.json") ? maxIndexBytes : maxDocumentBytes;
+    const isDocument = isRegular(header) && name.endsWith(".json") && size <= most && isInside(name);
     const bytes = isDocument ? await reader.take(size) : await reader.skip(size);
     if (bytes === undefined || (isDocument && bytes.length < size)) throw broken(path, "it is cut off");
     await reader.skip((block - (size % block)) % block);

@@ -18,6 +18,19 @@ test.each([
   ["one in a line of a log within a line", '{"error":"{\\"token\\": \\"correct horse\\"}"}', "correct horse"],
   ["one with a quote in it", '{"token": "first\\"second", "x": 1}', "second"],
   ["a variable of the environment", "ETCD_PASSWORD=xyzzy-12345", "xyzzy-12345"],
+  ["one with a comma", "password: abc,def", "def"],
+  ["one of several words", "  - passphrase: correct horse", "horse"],
+  ["a remark with several words", "# password = correct horse", "horse"],
+  ["a variable with several words", "export ETCD_PASSWORD=correct horse", "horse"],
+  ["a block", "token: |\n  first\n\n  horse\nname: x", "horse"],
+  ["a folded block in a list", "- token: >-\n    horse\n  name: x", "horse"],
+  ["one that goes on below", "token: first\n  horse\nname: x", "horse"],
+  ["a list below", "tokens:\n- first\n- horse\nname: x", "horse"],
+  ["a list", '{"tokens": ["first","horse"], "name": "x"}', "horse"],
+  ["a list on several lines", '  "tokens": [\n    "fi]rst",\n    "horse"\n  ],', "horse"],
+  ["a list in a line of a log", '{"error":"{\\"tokens\\": [\\"first\\",\\"horse\\"]}"}', "horse"],
+  ["one in single quotes with one in it", "password: 'first''horse'", "horse"],
+  ["a key that is assigned", `private_key=${pem}`, "AwEHoUQDQgAE"],
   ["CNI_ARGS", "CNI_ARGS=K8S_POD_NAME=a;MY_KEY=plugh-12345 next", "plugh-12345"],
 ])("of %s nothing is left", (_, text, secret) => {
   const redactor = new Redactor();
@@ -25,6 +38,15 @@ test.each([
   expect(clean).not.toContain(secret);
   expect(clean).toContain(leftOut);
   expect(redactor.count).toBeGreaterThan(0);
+});
+
+test("what stands beside a secret stays", () => {
+  const text = "a: 1\n  token: |\n    first\n\n    second\n  name: x\n# password: correct horse\n# was here\nb: 2";
+  const redactor = new Redactor();
+  expect(redactor.text(text)).toBe(
+    `a: 1\n  token: "${leftOut}"\n  name: x\n# password: "${leftOut}"\n# was here\nb: 2`,
+  );
+  expect(redactor.count).toBe(2);
 });
 
 test("what is known to be secret is left out wherever it stands", () => {
@@ -57,6 +79,23 @@ test("a document stays one, and loses what stands under a key that sounds secret
 
 test("no text takes long, whatever it is made of", () => {
   const redactor = new Redactor();
-  const hostile = ["token", "-----BEGIN ", "eyJ", "Bearer ", "a.b-", '\\"', "https://", "psk=", "\n"];
+  const hostile = [
+    "token",
+    "-----BEGIN ",
+    "eyJ",
+    "Bearer ",
+    "a.b-",
+    '\\"',
+    "https://",
+    "psk=",
+    "\n",
+    "tokens: [",
+    'token: ["',
+    'token: [\\"',
+    "token:\n ",
+    "- # ",
+    "token-",
+    "token: ''",
+  ];
   for (const part of hostile) expect(redactor.text(part.repeat(20_000)).length).toBeGreaterThanOrEqual(0);
 }, 30_000);

@@ -27,15 +27,37 @@ const shapes: readonly (readonly [RegExp, string])[] = [
   [/(\b[a-z][a-z0-9+.-]{1,20}:\/\/)[^\s/@"']{1,400}@/gi, `$1${leftOut}@`],
   // CNI_ARGS of a call: pairs that Kubernetes does not define, as the log has them.
   [/\bCNI_ARGS=[^\s"']{0,4096}/g, `CNI_ARGS=${leftOut}`],
-  // "key": "value", key=value, key: value. The key's own quotes may be escaped within a line of a log.
-  [
-    new RegExp(
-      `((?:${secretWords})[\\w.-]{0,64}\\\\{0,3}"?\\s{0,4}[:=]\\s{0,4})(\\\\{0,3}"(?:[^"\\\\\\n]|\\\\.){0,20000}"?|'[^'\\n]{0,20000}'?|[^\\s,;}\\]]{1,20000})`,
-      "gi",
-    ),
-    `$1"${leftOut}"`,
-  ],
 ];
+
+/** Of a list up to its end: texts, also those whose quotes are escaped in a line of a log, and what lies between. */
+const listValue = String.raw`\[(?:\\{1,3}"[^"\n]{0,20000}"|"(?:[^"\\\n]|\\.){0,20000}"?|[^\]"]){0,20000}\]?`;
+
+/** "key": "value", key=value, key: value, key: [values]. The key's own quotes may be escaped within a line of a log. */
+const pairs: readonly [RegExp, string] = [
+  new RegExp(
+    `((?:${secretWords})[\\w.-]{0,64}\\\\{0,3}"?\\s{0,4}[:=]\\s{0,4})(?!"\\[left out\\]")(${listValue}|\\\\{0,3}"(?:[^"\\\\\\n]|\\\\.){0,20000}"?|'(?:[^'\\n]|''){0,20000}'?|[^\\s,;}\\]]{1,20000})`,
+    "gi",
+  ),
+  `$1"${leftOut}"`,
+];
+
+/** A line that begins with such a key, as YAML and files of variables have it, also in a list or a remark. */
+const keyedLine = new RegExp(
+  `^([ \\t]{0,200}(?:[#-][ \\t]{0,8}|export[ \\t]{1,8}){0,4})("?[\\w.-]{0,64}(?:${secretWords})[\\w.-]{0,64}"?[ \\t]{0,4}[:=][ \\t]{0,4})(.*)$`,
+  "is",
+);
+
+/** Where a line's text begins; a remark's own sign is none of it. */
+const indentOf = (line: string): number => /^[ \t#]*/.exec(line)?.[0].length ?? 0;
+
+/** Whether a line belongs to the value of a key above it. A list may stand as deep as its key. */
+function isBelow(line: string, before: string, value: string): boolean {
+  if (line.trim() === "") return value.trim() !== "";
+  const indent = indentOf(line);
+  return (
+    indent > before.length || (value.trim() === "" && indent === before.length && line.slice(indent).startsWith("- "))
+  );
+}
 
 /** Shorter ones would stand in other words. */
 const shortestSecret = 6;
@@ -84,11 +106,38 @@ export class Redactor {
 
   #shaped(text: string): string {
     let clean = text;
-    for (const [pattern, instead] of shapes)
-      clean = clean.replace(pattern, (...found: readonly unknown[]) => {
-        this.#count++;
-        return instead.replace("$1", String(found[1] ?? ""));
-      });
-    return clean;
+    for (const shape of shapes) clean = this.#replaced(clean, shape);
+    return this.#replaced(this.#keyed(clean), pairs);
+  }
+
+  #replaced(text: string, [pattern, instead]: readonly [RegExp, string]): string {
+    return text.replace(pattern, (...found: readonly unknown[]) => {
+      this.#count++;
+      return instead.replace("$1", () => String(found[1] ?? ""));
+    });
+  }
+
+  /**
+   * A value without quotes at the beginning of a line goes on to its end, with blanks and commas, and on the lines below
+   * that are indented more deeply. Quotes and lists have their own ends.
+   */
+  #keyed(text: string): string {
+    const lines = text.split("\n");
+    const clean: string[] = [];
+    for (let i = 0; i < lines.length; i++) {
+      const line = lines[i] ?? "";
+      const [, before = "", key = "", value = ""] = keyedLine.exec(line) ?? [];
+      const hasOwnEnd = /^["'[]/.test(value) && !value.startsWith(leftOut);
+      let next = i + 1;
+      if (key !== "" && !hasOwnEnd) while (next < lines.length && isBelow(lines[next] ?? "", before, value)) next++;
+      if (key === "" || hasOwnEnd || (value.trim() === "" && next === i + 1)) {
+        clean.push(line);
+        continue;
+      }
+      this.#count++;
+      clean.push(`${before}${key}"${leftOut}"`);
+      i = next - 1;
+    }
+    return clean.join("\n");
   }
 }

@@ -1,4 +1,4 @@
-import { boolean, type Infer, integer, object, oneOf, optional, required } from "../schema/mod.ts";
+import { boolean, type Infer, integer, list, object, oneOf, optional, required } from "../schema/mod.ts";
 import { count, documentVersion, nodeName, omitted, rows, sentence, values } from "./parts.ts";
 
 /** What is known of the cluster as a whole, without asking a single agent. */
@@ -27,6 +27,11 @@ export const nodesSchema = object({
 export type NodesDocument = Infer<typeof nodesSchema>;
 export type DocumentNode = NodesDocument["nodes"][number];
 
+/** Files of a bundle: thousands of nodes with some dozens each. */
+export const maxBundleFiles = 200_000;
+/** Its index: so many files, at 300 bytes each. */
+export const maxIndexBytes = 64 * 1024 * 1024;
+
 /** `index.json` of a support bundle: what is in it, and what could not be had. */
 export const bundleIndexSchema = object({
   kind: required(oneOf(["bundle"])),
@@ -35,16 +40,18 @@ export const bundleIndexSchema = object({
   pipetteVersion: required(sentence),
   nodes: required(rows(nodeName), "whose documents are in it"),
   files: required(
-    rows(
+    list(
       object({
         path: required(sentence, "in the bundle"),
         bytes: required(count),
         sha256: required(sentence, "in hexadecimal digits"),
       }),
+      0,
+      maxBundleFiles,
     ),
   ),
   failures: required(
-    rows(object({ item: required(sentence), reason: required(sentence) })),
+    list(object({ item: required(sentence), reason: required(sentence) }), 0, maxBundleFiles),
     "what is not in it, and why",
   ),
 });

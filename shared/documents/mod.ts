@@ -6,6 +6,8 @@ export {
   type BundleIndex,
   bundleIndexSchema,
   type DocumentNode,
+  maxBundleFiles,
+  maxIndexBytes,
   type NodesDocument,
 } from "./cluster-documents.ts";
 export { clusterDocuments, isNodeKind, type NodeDocumentOf, type NodeKind, nodeDocuments, nodeKinds } from "./kinds.ts";

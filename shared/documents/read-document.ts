@@ -33,9 +33,8 @@ export const readNodesDocument = (bytes: Uint8Array, from: string): NodesDocumen
   readOne<NodesDocument>(clusterDocuments.nodes.schema, bytes, `the nodes of ${from}`);
 
 /** @param what for the message @throws {CniError} 6 */
-export function readOne<T>(schema: Schema<T>, bytes: Uint8Array, what: string): T {
-  if (bytes.length > maxDocumentBytes)
-    throw refused(what, `it has ${bytes.length} bytes`, `at most ${maxDocumentBytes}`);
+export function readOne<T>(schema: Schema<T>, bytes: Uint8Array, what: string, maxBytes = maxDocumentBytes): T {
+  if (bytes.length > maxBytes) throw refused(what, `it has ${bytes.length} bytes`, `at most ${maxBytes}`);
   let value: unknown;
   try {
     value = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));

@@ -1,4 +1,5 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bundleCommand } from "../../agent/commands/bundle/bundle-command.ts";
@@ -109,6 +110,57 @@ describeWith("a support bundle of a node", ["root", "nft"], () => {
       status: 0,
       stdout: expect.stringContaining("shop/cart has its network (10.78.0.2/16"),
     });
+  }, 60_000);
+
+  test("by an API server has this machine's files under no other node's name", async () => {
+    const own = hostname().toLowerCase();
+    const nodes = ["a-first"];
+    using server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: ({ url }) =>
+        new URL(url).pathname === "/api/v1/namespaces/kube-system/pods"
+          ? Response.json({
+              metadata: { resourceVersion: "1" },
+              items: nodes.map((nodeName) => ({ metadata: { name: `agent-${nodeName}` }, spec: { nodeName } })),
+            })
+          : new Response("no", { status: 404 }),
+    });
+    const kubeconfig = join(home.directory, "kubeconfig");
+    const cluster = { name: "c", cluster: { server: server.url.origin } };
+    const contexts = [{ name: "c", context: { cluster: "c", user: "u" } }];
+    const users = [{ name: "u", user: { token: "none" } }];
+    writeFileSync(kubeconfig, JSON.stringify({ clusters: [cluster], contexts, users, "current-context": "c" }));
+    const without = "the API server knows no agent of this machine, wanted --node or --all";
+    const words = ["--kubeconfig", kubeconfig, "--config", home.configFile, "--log", join(home.directory, "agent.log")];
+    const run = async (name: string): Promise<TerminalRun & { readonly index: BundleIndex }> => {
+      const file = join(home.directory, `${name}.tar.gz`);
+      const ran = await runAt("pipette bundle", bundleCommand, ["-o", file, ...words], {
+        env: { HOME: home.directory },
+      });
+      const { stdout } = Bun.spawnSync(["tar", "-xzOf", file, "index.json"]);
+      return { ...ran, index: JSON.parse(stdout.toString()) };
+    };
+    const unknown = await run("unknown");
+    expect([unknown.status, unknown.index.nodes]).toEqual([1, [own]]);
+    expect(unknown.index.failures).toContainEqual({ item: "documents", reason: without });
+    const all = [...unknown.index.files.map(({ path }) => path), ...unknown.index.failures.map(({ item }) => item)];
+    expect(all.filter((path) => path.includes("a-first") || path.startsWith("cluster/"))).toEqual([]);
+    expect(all).toContain(`nodes/${own}/agent.log`);
+    nodes.push(own);
+    const known = await run("known");
+    expect(known.index.nodes).toEqual([own]);
+    expect(known.stderr).not.toContain(without);
+    expect(known.index.failures.map(({ item }) => item)).toContain(`nodes/${own}/pods.json`);
+  }, 60_000);
+
+  test("takes each node once, and no name that its readers refuse", async () => {
+    const words = ["--socket", home.socket, "--node", "here", "--node", "here"];
+    const file = join(home.directory, "once.tar.gz");
+    const { stdout } = await runAt("pipette bundle", bundleCommand, ["-o", file, ...words]);
+    expect(stdout).toContain("of 1 node\n");
+    const refused = await runAt("pipette bundle", bundleCommand, ["--node", "Node-1"]);
+    expect(refused.stderr).toContain('"Node-1", wanted the name of a node');
   }, 60_000);
 
   test("of a node whose agent is dead has what the host and the database know, and says what it lacks", async () => {

@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import {
   agentPodItems,
   archiveOf,
@@ -9,18 +8,22 @@ import {
   type Item,
   openSource,
   Redactor,
+  SocketSource,
   type Way,
   wayOptions,
   writeBundle,
 } from "../../../operator/mod.ts";
+import { isNodeName } from "../../../shared/documents/mod.ts";
 import { ApiClient, operatorAccess } from "../../../shared/kubernetes/mod.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { reasonOf } from "../../../shared/reason.ts";
+import { show } from "../../../shared/schema/json-fields.ts";
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { counted, printable } from "../../../shared/terminal/printable.ts";
 import { Progress } from "../../../shared/terminal/progress.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import { nameOf } from "../../config/nodes-config.ts";
 import { readText } from "../../config/read-config.ts";
 import { hostItems, knownSecrets } from "./host-items.ts";
 
@@ -28,10 +31,17 @@ const action = "make a bundle";
 
 const { bundle: _bundle, ...ways } = wayOptions;
 
+/** The names are folders of the bundle, and nobody reads one with another name. */
+const nodeRule = {
+  wrong: (text: string) => (isNodeName(text) ? undefined : show(text)),
+  wanted: "the name of a node",
+};
+
 const options = {
   node: {
     value: "NAME",
     repeats: true,
+    rule: nodeRule,
     help: "of this node, by its agent (default: of this machine, whether its agent runs or not)",
   },
   all: { help: "of all nodes, by their agents" },
@@ -118,22 +128,44 @@ async function wantedOf(
       ],
     };
   }
-  const here = await source?.nodes(AbortSignal.timeout(nodesMs)).catch((caught: unknown) => {
-    failures.push({ item: "documents", reason: reasonOf(caught) });
-    return [];
-  });
-  const [node = config?.nodes?.name ?? hostname().toLowerCase()] = here ?? [];
-  const hasAgent = (here ?? []).length > 0;
+  const own = nameOf(config?.nodes ?? {});
+  const served = source === undefined ? undefined : await nodeHere(source, own, failures);
+  const node = served ?? own;
+  const hasAgent = served !== undefined;
   const host = hostItems({ node, configFile: given.config ?? paths.agentConfig, config, log: given.log, hasAgent });
   const documents = source === undefined || !hasAgent ? [] : [...clusterItems(source), ...documentItems(source, node)];
   return { nodes: [node], failures, items: [...documents, ...host] };
 }
 
+/**
+ * The name under which this machine's agent can be asked. An API server knows many nodes, and what this machine has must
+ * not lie under the name of another one.
+ */
+async function nodeHere(
+  source: DocumentSource,
+  own: string,
+  failures: { item: string; reason: string }[],
+): Promise<string | undefined> {
+  try {
+    const nodes = await source.nodes(AbortSignal.timeout(nodesMs));
+    if (source instanceof SocketSource) return nodes[0];
+    if (nodes.includes(own)) return own;
+    failures.push({
+      item: "documents",
+      reason: "the API server knows no agent of this machine, wanted --node or --all",
+    });
+  } catch (caught) {
+    failures.push({ item: "documents", reason: reasonOf(caught) });
+  }
+  return undefined;
+}
+
 async function chosen(
   source: DocumentSource | undefined,
-  { all, node }: Given,
+  { all, node: given }: Given,
   failures: { item: string; reason: string }[],
 ): Promise<readonly string[]> {
+  const node = [...new Set(given)];
   if (!all || source === undefined) return node;
   try {
     return await source.nodes(AbortSignal.timeout(nodesMs));
