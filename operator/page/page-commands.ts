@@ -6,7 +6,13 @@ import type { CommandAnswer, CommandInput } from "../../ui/stream/wire.ts";
 export interface OwnProgram {
   run(
     args: readonly string[],
-    options: { readonly deadlineMs: number; readonly input: string; readonly maxBytes: number },
+    options: {
+      readonly deadlineMs: number;
+      readonly input: string;
+      readonly maxBytes: number;
+      /** Variables in addition to this process's own. */
+      readonly env?: Readonly<Record<string, string>>;
+    },
   ): Promise<{ readonly stdout: string; readonly stderr: string; readonly failure: string; readonly status?: number }>;
 }
 
@@ -16,6 +22,8 @@ export interface CommandPlaces {
   readonly cluster?: readonly string[];
   /** Options that name the agent's configuration, where this machine is the node that is shown. */
   readonly node?: readonly string[];
+  /** Variables that name files, as seen from everywhere. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A name of a pod with its namespace, an address, a port; everything that a field holds, but for a file's text. */
@@ -97,7 +105,7 @@ export class PageCommands {
     if (this.#running >= maxRunning) throw new Refusal(429, "other commands are still running", 1);
     this.#running++;
     try {
-      const options = { deadlineMs, maxBytes, input: command.input?.(fields) ?? "" };
+      const options = { deadlineMs, maxBytes, input: command.input?.(fields) ?? "", env: this.#places.env ?? {} };
       const { stdout, stderr, failure, status } = await this.#program.run([...args, ...where], options);
       const json = jsonOf(stdout);
       const said = [stderr.trim(), status === undefined ? failure : ""].filter((text) => text !== "").join("\n");

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import { isNodeName } from "../../shared/documents/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { show } from "../../shared/schema/json-fields.ts";
@@ -58,7 +58,7 @@ what "pipette get" shows, and what it does is done by commands that it shows bef
         source,
         logger,
         files: await pageFiles(),
-        commands: new PageCommands(program, placesOf(given, isNode, io.env)),
+        commands: new PageCommands(program, placesOf(given, isNode, io.env, process.cwd())),
         port: Number(given.port ?? 0),
       });
       io.stdout(`${server.url}\n`);
@@ -72,23 +72,31 @@ interface Given extends Way {
   readonly config: string | undefined;
 }
 
-/** A bundle is asked, and nothing else. */
-function placesOf(
+/**
+ * A bundle is asked, and nothing else. The page's commands run elsewhere than this one, so that files are named from the
+ * root on.
+ * @param folder that in which this command was called
+ */
+export function placesOf(
   { bundle, kubeconfig, context, config }: Given,
   isNode: boolean,
   env: TerminalIo["env"],
+  folder: string,
 ): CommandPlaces {
   if (bundle !== undefined) return {};
   const isNamed = kubeconfig !== undefined || context !== undefined;
   const isKnown = (env["KUBECONFIG"] ?? "") !== "" || env["KUBERNETES_SERVICE_HOST"] !== undefined;
   const hasCluster = isNamed || isKnown || existsSync(join(homedir(), ".kube", "config"));
   const cluster = [
-    ...(kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig]),
+    ...(kubeconfig === undefined ? [] : ["--kubeconfig", resolve(folder, kubeconfig)]),
     ...(context === undefined ? [] : ["--context", context]),
   ];
+  const listed = (env["KUBECONFIG"] ?? "").split(delimiter).filter((path) => path !== "");
+  const named = listed.map((path) => resolve(folder, path)).join(delimiter);
   return {
+    ...(listed.length > 0 ? { env: { KUBECONFIG: named } } : {}),
     ...(hasCluster ? { cluster } : {}),
-    ...(isNode ? { node: config === undefined ? [] : ["--config", config] } : {}),
+    ...(isNode ? { node: config === undefined ? [] : ["--config", resolve(folder, config)] } : {}),
   };
 }
 
