@@ -65,6 +65,13 @@ describeWith("the chart", ["linux", "helm"], () => {
   const podOf = async (name: string, ...settings: readonly string[]) =>
     object(await objectsOf(...settings), "DaemonSet", name)["spec"].template.spec;
 
+  test("viewers may list what happened to agents' pods, as a bundle does", async () => {
+    const { rules } = object(await objectsOf("metrics.enabled=true"), "Role", "pipette-viewer") as unknown as {
+      readonly rules: readonly object[];
+    };
+    expect(rules).toContainEqual({ apiGroups: [""], resources: ["events"], verbs: ["list"] });
+  });
+
   test.each(plainFiles)("is what $path was made of", async (file) => {
     expect(await render(file, helm), "npm run manifests").toBe(readFileSync(file.path, "utf8"));
   });
