@@ -1,4 +1,4 @@
-import { readFileSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { Allocator } from "../allocator.ts";
@@ -63,6 +63,27 @@ describe("a database", () => {
     expect(() => refuseEmptied(path)).not.toThrow();
     unlinkSync(path);
     expect(() => refuseEmptied(path)).not.toThrow();
+  });
+
+  test("that somebody makes meanwhile is not taken for one that was cut off", async () => {
+    const count = 3_000;
+    const make = `
+      const { closeSync, openSync, writeSync, writeFileSync } = require("node:fs");
+      for (let i = 0; i < ${count}; i++) {
+        const path = process.argv[1] + "/" + i + ".db";
+        const file = openSync(path, "w");
+        writeSync(file, "a first page");
+        closeSync(file);
+        writeFileSync(path + "-wal", "a log");
+      }`;
+    const maker = Bun.spawn([process.execPath, "-e", make, scratch.path], { stderr: "inherit" });
+    for (let i = 0; i < count; i++)
+      while (!existsSync(`${scratch.path}/${i}.db-wal`)) {
+        refuseEmptied(`${scratch.path}/${i}.db`);
+        if (maker.exitCode !== null) break;
+      }
+    expect(await maker.exited).toBe(0);
+    expect(existsSync(`${scratch.path}/${count - 1}.db-wal`)).toBe(true);
   });
 
   test.each([

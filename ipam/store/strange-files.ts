@@ -22,8 +22,9 @@ export function refuseLink(path: string): void {
  * @throws {CniError} code 101, damage
  */
 export function refuseEmptied(path: string): void {
-  if (lookAt(path, statSync)?.size === 0 && existsSync(`${path}-wal`))
-    throw damageError(path, "it is empty and its log is not");
+  // In this order: the other way round somebody may make both in between.
+  const hasLog = existsSync(`${path}-wal`);
+  if (hasLog && lookAt(path, statSync)?.size === 0) throw damageError(path, "it is empty and its log is not");
 }
 
 /** `undefined` where it cannot be seen: then SQLite says why. */
