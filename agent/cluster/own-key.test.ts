@@ -1,9 +1,9 @@
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
 import { wireguardKeyFile } from "../config/encryption-config.ts";
 import { newPrivateKey, publicKeyOf } from "../protocols/wireguard/mod.ts";
-import { keepPrivateKey, privateKeyIn } from "./own-key.ts";
+import { keepPrivateKey, privateKeyIn, privateKeyMadeMs, restorePrivateKey } from "./own-key.ts";
 
 test("a node's key is made once, in a file of its own that nobody else reads", () => {
   using directory = scratchDir();
@@ -15,6 +15,18 @@ test("a node's key is made once, in a file of its own that nobody else reads", (
   keepPrivateKey(directory.path, next);
   expect(privateKeyIn(directory.path)).toEqual(next);
   expect(statSync(wireguardKeyFile(directory.path)).mode & 0o777).toBe(0o600);
+});
+
+test("a key that comes back is as old as it was, so that another one is still due", () => {
+  using directory = scratchDir();
+  const key = privateKeyIn(directory.path);
+  utimesSync(wireguardKeyFile(directory.path), 1_000, 1_000);
+  const madeMs = privateKeyMadeMs(directory.path);
+  keepPrivateKey(directory.path, newPrivateKey());
+  expect(privateKeyMadeMs(directory.path)).toBeGreaterThan(madeMs);
+  restorePrivateKey(directory.path, key, madeMs);
+  expect(privateKeyIn(directory.path)).toEqual(key);
+  expect(privateKeyMadeMs(directory.path)).toBe(1_000_000);
 });
 
 test("what is no key is named without being shown", () => {

@@ -1,3 +1,4 @@
+import { statSync, utimesSync } from "node:fs";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { writeAtomically, writeOnce } from "../../shared/os/atomic-file.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
@@ -29,6 +30,19 @@ export function privateKeyIn(dataDir: string): Uint8Array {
 export const keepPrivateKey = (dataDir: string, key: Uint8Array): void => {
   writeAtomically(wireguardKeyFile(dataDir), textOf(key));
 };
+
+/** Milliseconds since 1970, by the time stamp of its file. */
+export const privateKeyMadeMs = (dataDir: string): number => statSync(wireguardKeyFile(dataDir)).mtimeMs;
+
+/**
+ * Keeps the one of before again, as old as it was: a rotation that has failed is still due.
+ * @param madeMs what `privateKeyMadeMs` has said of it
+ * @throws {CniError} code 5
+ */
+export function restorePrivateKey(dataDir: string, key: Uint8Array, madeMs: number): void {
+  keepPrivateKey(dataDir, key);
+  utimesSync(wireguardKeyFile(dataDir), madeMs / 1_000, madeMs / 1_000);
+}
 
 /** What this node tells the others of how it encrypts; `undefined`: it does not. @throws {CniError} code 5 */
 export function ownEncryption({ ovs, dataPath, dataDir }: AgentConfig): NodeEncryption | undefined {

@@ -72,6 +72,23 @@ test.each([
   expect(found.names).toEqual(["victim"]);
 });
 
+test("a public key stays with who had it, whoever writes it as its own", () => {
+  const [key, next] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64")) as [string, string];
+  const keyed = (each: ClusterNode, own: string): ClusterNode => ({
+    ...each,
+    encryption: { type: "wireguard", key: own },
+  });
+  const liar = keyed(node("a", "192.0.2.9", "10.7.0.0/24"), key);
+  const found = peers([liar, keyed(victim, key)], [keyed(victim, key)]);
+  expect(found).toEqual({
+    names: ["victim"],
+    refused: ['node "a" is left out: it has the public key of "victim"'],
+  });
+  // A key that its node has given up is nobody's, and of two that nobody knew before the registry's first has it.
+  expect(peers([liar, keyed(victim, next)], [keyed(victim, key)]).names).toEqual(["a", "victim"]);
+  expect(peers([keyed(victim, key), liar]).names).toEqual(["victim"]);
+});
+
 test("an address that a peer has given up is another's to have; one that moves onto another's is left out", () => {
   const moved = { ...victim, addresses: node("x", "192.0.2.77").addresses };
   expect(peers([node("a", "192.0.2.1", "10.7.0.0/24"), moved], [victim]).names).toEqual(["a", "victim"]);

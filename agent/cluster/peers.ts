@@ -72,33 +72,41 @@ export class RefusalLog {
   };
 }
 
-/** A node whose address or subnet conflicts with another's. */
+/** A node whose address, subnet or public key conflicts with another's. */
 export interface Conflict {
   readonly node: ClusterNode;
-  /** `"10.1.0.0/24", which overlaps with "10.1.0.0/16" of "node-1"` */
+  /** `"10.1.0.0/24", which overlaps with "10.1.0.0/16" of "node-1"`, or `the public key of "node-1"` */
   readonly is: string;
 }
 
 /**
  * Finds addresses of two nodes, overlapping subnets, and node addresses within a subnet, because packets for one would
- * go to the other. Each address and subnet belongs to the node that had it before; new ones go by the nodes' order. A
- * conflicting node is reported, and its new claims do not count against others.
+ * go to the other; and one public key of two nodes, because a device keeps a single peer for a key. Each address, subnet
+ * and key belongs to the node that had it before; new ones go by the nodes' order. A conflicting node is reported, and
+ * its new claims do not count against others.
  * @param before nodes that do not contradict each other
  */
 export function conflictsAmong(nodes: Iterable<ClusterNode>, before: Nodes = new Map()): Conflict[] {
   const blocks = { 4: new DisjointBlocks(), 6: new DisjointBlocks() };
-  const all = [...nodes].map((node) => ({ node, own: blocksOf(node) }));
-  for (const { node, own } of all) {
+  const holders = new Map<string, ClusterNode>();
+  const all = [...nodes].map((node) => ({ node, own: blocksOf(node), key: node.encryption?.key }));
+  for (const { node, own, key } of all) {
     const known = before.get(node.name);
     if (known === undefined) continue;
+    if (key !== undefined && key === known.encryption?.key && !holders.has(key)) holders.set(key, node);
     for (const block of own.filter((each) => has(known, each))) {
       const family = blocks[block.cidr.ip.family];
       if (family.taken(block) === undefined) family.add(block);
     }
   }
-  return all.flatMap(({ node, own }) => {
-    const is = own.map((block) => takenIn(blocks, block)).find((taken) => taken !== undefined) ?? withinItself(node);
+  return all.flatMap(({ node, own, key }) => {
+    const holder = key === undefined ? undefined : holders.get(key);
+    const is =
+      own.map((block) => takenIn(blocks, block)).find((taken) => taken !== undefined) ??
+      withinItself(node) ??
+      (holder === undefined || holder === node ? undefined : `the public key of "${holder.name}"`);
     if (is !== undefined) return [{ node, is }];
+    if (key !== undefined) holders.set(key, node);
     for (const block of own) blocks[block.cidr.ip.family].add(block);
     return [];
   });

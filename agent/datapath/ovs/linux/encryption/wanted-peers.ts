@@ -17,14 +17,16 @@ export interface WantedPeer {
  */
 export const keepaliveSeconds = 25;
 
-/** The nodes that encrypt as this one does, and sentences about the others. */
+/**
+ * The nodes that encrypt as this one does, and sentences about the others.
+ * @param nodes of which no two have one public key (`peersOf`)
+ */
 export function wantedPeers(
   nodes: Iterable<ClusterNode>,
   ownFamilies: ReadonlySet<number>,
 ): { readonly peers: readonly WantedPeer[]; readonly strangers: readonly string[] } {
   const peers: WantedPeer[] = [];
   const strangers: string[] = [];
-  const owners = new Map<string, string>();
   for (const { name, addresses, subnets, encryption } of nodes) {
     const ip = addresses.toSorted((a, b) => a.family - b.family).find(({ family }) => ownFamilies.has(family));
     const refuse = (is: string): void => void strangers.push(`nothing goes to the pods of node "${name}": ${is}`);
@@ -32,11 +34,8 @@ export function wantedPeers(
       refuse('it does not encrypt, wanted "ovs.encryption: wireguard" there');
       continue;
     }
-    const other = owners.get(encryption.key);
-    if (other !== undefined) refuse(`its public key is that of node "${other}" too, wanted one of its own`);
-    else if (ip === undefined) refuse("it has no address of a family that this node has");
+    if (ip === undefined) refuse("it has no address of a family that this node has");
     else peers.push({ node: name, key: encryption.key, ip, allowed: subnets });
-    owners.set(encryption.key, name);
   }
   return { peers, strangers };
 }

@@ -1,12 +1,10 @@
-import { statSync } from "node:fs";
 import { LogOnChange } from "../../../../../shared/async/log-on-change.ts";
 import { ReconcileLoop } from "../../../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../../../shared/log.ts";
 import { type Cidr, formatCidr, formatIp } from "../../../../../shared/net/ip.ts";
 import { reasonOf } from "../../../../../shared/reason.ts";
 import type { ClusterNode } from "../../../../cluster/node-registry.ts";
-import { keepPrivateKey, privateKeyIn } from "../../../../cluster/own-key.ts";
-import { wireguardKeyFile } from "../../../../config/encryption-config.ts";
+import { keepPrivateKey, privateKeyIn, privateKeyMadeMs, restorePrivateKey } from "../../../../cluster/own-key.ts";
 import {
   type Kernel,
   type Link,
@@ -30,6 +28,8 @@ const hourMs = 3_600_000;
  * former key.
  */
 const settleMs = 3_000;
+/** After a rotation that has failed: each try costs the nodes a handshake. */
+const rotateAgainMs = 60_000;
 
 export interface WireGuardNeeds extends WireGuardOptions {
   readonly kernel: Kernel;
@@ -75,6 +75,8 @@ export class WireGuard implements AsyncDisposable {
   #isDisposed = false;
   /** When a peer has come, or has got another key. */
   #peersChangedMs = 0;
+  /** A new key is not tried before. */
+  #rotateFromMs = 0;
 
   constructor(needs: WireGuardNeeds) {
     this.#needs = needs;
@@ -208,9 +210,9 @@ export class WireGuard implements AsyncDisposable {
       this.#mustAnnounce = false;
     }
     if (rotateHours === undefined) return undefined;
-    const isDue = Date.now() - statSync(wireguardKeyFile(dataDir)).mtimeMs > rotateHours * hourMs;
-    const areSettled = performance.now() - this.#peersChangedMs > settleMs;
-    if (isDue && areSettled) await this.#alone(() => this.#rotate(announce));
+    const isDue = Date.now() - privateKeyMadeMs(dataDir) > rotateHours * hourMs;
+    const now = performance.now();
+    if (isDue && now - this.#peersChangedMs > settleMs && now >= this.#rotateFromMs) await this.#alone(() => this.#rotate(announce));
     return undefined;
   }
 
@@ -225,13 +227,15 @@ export class WireGuard implements AsyncDisposable {
     // A registry that is away would leave the node between two keys.
     await announce();
     const [old, next] = [privateKeyIn(dataDir), newPrivateKey()];
+    const madeMs = privateKeyMadeMs(dataDir);
     keepPrivateKey(dataDir, next);
     try {
       await device.change({ privateKey: next });
       await announce();
       logger.info("this node has a new key", { publicKey: publicKeyOf(next) });
     } catch (caught) {
-      keepPrivateKey(dataDir, old);
+      restorePrivateKey(dataDir, old, madeMs);
+      this.#rotateFromMs = performance.now() + rotateAgainMs;
       this.#mustAnnounce = true;
       await device.change({ privateKey: old });
       throw caught;
