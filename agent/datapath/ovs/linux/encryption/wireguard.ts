@@ -212,7 +212,8 @@ export class WireGuard implements AsyncDisposable {
     if (rotateHours === undefined) return undefined;
     const isDue = Date.now() - privateKeyMadeMs(dataDir) > rotateHours * hourMs;
     const now = performance.now();
-    if (isDue && now - this.#peersChangedMs > settleMs && now >= this.#rotateFromMs) await this.#alone(() => this.#rotate(announce));
+    if (isDue && now - this.#peersChangedMs > settleMs && now >= this.#rotateFromMs)
+      await this.#alone(() => this.#rotate(announce));
     return undefined;
   }
 
