@@ -42,12 +42,14 @@ const expect = { poll: { timeout: 20_000 } };
 // not kept out by another test; the report names each of them, and what went wrong. PIPETTE_RETRY=0 is a run without.
 const retry = Number(process.env["PIPETTE_RETRY"] ?? 1);
 
-/** Larger files first, since they mostly take longer, and short ones at the end, where they fill what is left of two cores. */
-const order = ["windows", "forwarded", "forwarded-rest", "system", "unit"];
+/**
+ * What is with real parts first, the larger files before the smaller ones, which mostly take less, and unit tests at the
+ * end, where they are so short that all workers are done at about the same time.
+ */
 class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ project, moduleId }: TestSpecification): number =>
-      order.indexOf(project.name) * 2 ** 32 - statSync(moduleId).size;
+      (project.name === "unit" ? 2 ** 32 : 0) - statSync(moduleId).size;
     return files.toSorted((a, b) => place(a) - place(b));
   }
 }
