@@ -36,7 +36,10 @@ const forwardedRest = [
   "test/overlay/single-node*.test.ts",
 ];
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
-const expect = { poll: { timeout: 20_000 } };
+const expect = { poll: { timeout: 45_000 } };
+/** Longer than what is waited for, so that a failure says what that was. */
+const testTimeout = 120_000;
+const hookTimeout = 120_000;
 
 // Until five whole runs in a row have needed none, what works with real processes gets a second try, so that a change is
 // not kept out by another test; the report names each of them, and what went wrong. PIPETTE_RETRY=0 is a run without.
@@ -57,8 +60,8 @@ class LongFilesFirst extends BaseSequencer {
 const inFront = {
   env: { PIPETTE_IN_FRONT: "1" },
   globalSetup: ["test/support/in-front-setup.ts"],
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
+  testTimeout,
+  hookTimeout,
   expect,
   retry,
 };
@@ -78,7 +81,7 @@ const config = defineConfig({
         test: {
           name: "unit",
           include: ["{cni,ipam,agent,controller,operator,ui,shared,build,forward}/**/*.test.ts", ...fuzzing],
-          testTimeout: 30_000,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
           expect,
         },
@@ -89,8 +92,8 @@ const config = defineConfig({
           name: "system",
           include: ["test/**/*.test.ts"],
           exclude: [...windows, ...peers, ...fuzzing],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout,
+          hookTimeout,
           expect,
           retry,
         },
@@ -101,7 +104,7 @@ const config = defineConfig({
           name: "windows",
           include: windows,
           globalSetup: ["test/windows/wine/run-directory.ts"],
-          testTimeout: 60_000,
+          testTimeout,
           // Of the first, which makes the Windows that all others copy.
           hookTimeout: 240_000,
           expect,
@@ -126,8 +129,8 @@ const config = defineConfig({
           exclude: clusters,
           fileParallelism: false,
           maxWorkers: 1,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout,
+          hookTimeout,
           expect,
           retry,
           sequence: { groupOrder: 1 },
