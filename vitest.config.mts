@@ -1,16 +1,13 @@
+import { statSync } from "node:fs";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-// Unit tests run side by side, as do those under Wine, each file of which has a Windows of its own; what works with
-// processes, namespaces and clocks of this machine runs one file at a time.
+// Under Wine; each file has a Windows of its own.
 const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
 // Needs nothing of the machine but its processor.
 const fuzzing = ["test/{fuzz,mutants,policies}/**/*.test.ts"];
 
-// On a machine or in a directory of its own for each, with the product's deadlines: side by side, as those under Wine.
-const apart = ["test/{faults,ipam,upgrade}/**/*.test.ts"];
-
-// With etcd, programs of Kubernetes or container runtimes, which mostly wait for one another: one file at a time, beside
-// those.
+// With etcd, programs of Kubernetes or container runtimes: one file at a time, for the memory of this machine.
 const peers = ["test/{clients,kubernetes,registry}/**/*.test.ts"];
 // Whole clusters take some twelve minutes more, and what is Antrea's has to be built: only "npm run test:kubernetes"
 // runs them.
@@ -39,19 +36,32 @@ const forwardedRest = [
   "test/overlay/single-node*.test.ts",
 ];
 // Waiting longer costs nothing where it works; a busy machine needs more than the second that polls have by default.
-const expect = { poll: { timeout: 20_000 } };
+const expect = { poll: { timeout: 45_000 } };
+/** Longer than what is waited for, so that a failure says what that was. */
+const testTimeout = 120_000;
+const hookTimeout = 120_000;
 
 // Until five whole runs in a row have needed none, what works with real processes gets a second try, so that a change is
-// not kept out by another test; the report names each of them, and what went wrong.
-const retry = 1;
+// not kept out by another test; the report names each of them, and what went wrong. PIPETTE_RETRY=0 is a run without.
+const retry = Number(process.env["PIPETTE_RETRY"] ?? 1);
+
+/**
+ * What is with real parts first, the larger files before the smaller ones, which mostly take less, and unit tests at the
+ * end, where they are so short that all workers are done at about the same time.
+ */
+class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ project, moduleId }: TestSpecification): number =>
+      (project.name === "unit" ? 2 ** 32 : 0) - statSync(moduleId).size;
+    return files.toSorted((a, b) => place(a) - place(b));
+  }
+}
 
 const inFront = {
-  fileParallelism: false,
-  maxWorkers: 1,
   env: { PIPETTE_IN_FRONT: "1" },
   globalSetup: ["test/support/in-front-setup.ts"],
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
+  testTimeout,
+  hookTimeout,
   expect,
   retry,
 };
@@ -59,7 +69,10 @@ const inFront = {
 const config = defineConfig({
   test: {
     pool: "forks",
-    maxWorkers: 2,
+    // Tests with real parts mostly wait: so many keep two cores busy.
+    maxWorkers: 4,
+    sequence: { sequencer: LongFilesFirst },
+    setupFiles: ["test/support/file-processor.ts"],
     // A spy ends with its test, also where that fails.
     restoreMocks: true,
     projects: [
@@ -68,10 +81,9 @@ const config = defineConfig({
         test: {
           name: "unit",
           include: ["{cni,ipam,agent,controller,operator,ui,shared,build,forward}/**/*.test.ts", ...fuzzing],
-          testTimeout: 30_000,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
           expect,
-          sequence: { groupOrder: 0 },
         },
       },
       {
@@ -79,14 +91,11 @@ const config = defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...apart, ...peers, ...fuzzing],
-          fileParallelism: false,
-          maxWorkers: 1,
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          exclude: [...windows, ...peers, ...fuzzing],
+          testTimeout,
+          hookTimeout,
           expect,
           retry,
-          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -95,27 +104,14 @@ const config = defineConfig({
           name: "windows",
           include: windows,
           globalSetup: ["test/windows/wine/run-directory.ts"],
-          testTimeout: 60_000,
+          testTimeout,
           // Of the first, which makes the Windows that all others copy.
           hookTimeout: 240_000,
           expect,
           retry,
-          sequence: { groupOrder: 2 },
         },
       },
-      {
-        extends: true,
-        test: {
-          name: "apart",
-          include: apart,
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
-          expect,
-          retry,
-          sequence: { groupOrder: 2 },
-        },
-      },
-      { extends: true, test: { ...inFront, name: "forwarded", include: forwarded, sequence: { groupOrder: 5 } } },
+      { extends: true, test: { ...inFront, name: "forwarded", include: forwarded } },
       {
         extends: true,
         test: {
@@ -123,7 +119,6 @@ const config = defineConfig({
           name: "forwarded-rest",
           include: forwardedRest,
           exclude: forwarded,
-          sequence: { groupOrder: 6 },
         },
       },
       {
@@ -134,11 +129,11 @@ const config = defineConfig({
           exclude: clusters,
           fileParallelism: false,
           maxWorkers: 1,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout,
+          hookTimeout,
           expect,
           retry,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -153,7 +148,7 @@ const config = defineConfig({
           hookTimeout: 300_000,
           expect,
           retry,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],

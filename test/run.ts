@@ -3,6 +3,7 @@ import { checks, runCheck } from "../build/checks.ts";
 import { projects } from "../vitest.config.mts";
 import { ClosingReporter } from "./support/closing-reporter.ts";
 import { differences, machineState } from "./support/machine.ts";
+import { RunTimes } from "./support/run-times.ts";
 
 /**
  * `npm test`: static checks, the executables, then every test file; with names of files, only those. With `--in-front`
@@ -17,30 +18,47 @@ const executables = {
 if (!process.stdout.isTTY) process.env["NO_COLOR"] = "1";
 const print = (text: string): void => console.log(text);
 const started = performance.now();
+const secondsSinceStart = (): string => ((performance.now() - started) / 1000).toFixed(0);
 const machine = machineState();
 const failedChecks: string[] = [];
-for (const check of [...checks, executables]) {
-  const outcome = await runCheck(check);
-  print(`${outcome.ok ? "ok  " : "FAIL"} ${check.name} (${outcome.seconds.toFixed(1)} s)`);
-  if (!outcome.ok) failedChecks.push(`${check.name}\n${outcome.output}`);
-}
+/** What takes longest first, and two at a time: most of them use one processor. */
+const toCheck = [executables, ...checks].values();
+const checkAll = async (): Promise<void> => {
+  for (const check of toCheck) {
+    const outcome = await runCheck(check);
+    print(`${outcome.ok ? "ok  " : "FAIL"} ${check.name} (${outcome.seconds.toFixed(1)} s)`);
+    if (!outcome.ok) failedChecks.push(`${check.name}\n${outcome.output}`);
+  }
+};
+await Promise.all([checkAll(), checkAll()]);
 
+// The test files' processes need not look again at what is compiled.
+process.env["PIPETTE_COMPILED"] = "1";
 const reporter = new ClosingReporter(print);
 const inFront = "--in-front";
 const files = process.argv.slice(2).filter((word) => word !== inFront);
-// Each lane waits much, for clocks, switches, Windows' processes and kubelets: side by side they keep two cores busy.
-const beside = ["windows", "apart", "forwarded"];
 // Whole clusters are of a length that only those wait for who ask for them, by the names of files.
-const waiting = ["peers", ...(files.length === 0 ? [] : ["clusters"])];
-const early = projects.filter((name) => ![...beside, "peers", "clusters", "forwarded-rest"].includes(name));
-const lanes = process.argv.includes(inFront) ? [["forwarded", "forwarded-rest"]] : [early, beside, waiting];
-const runs = lanes.map((project) =>
-  startVitest("test", files, { watch: false, run: true, project, passWithNoTests: true, reporters: [reporter] }),
-);
-for (const vitest of await Promise.all(runs)) await vitest?.close();
+const oneByOne = ["peers", ...(files.length === 0 ? [] : ["clusters"])];
+const beside = projects.filter((name) => !["peers", "clusters", "forwarded-rest"].includes(name));
+const lanes = process.argv.includes(inFront) ? [["forwarded", "forwarded-rest"]] : [beside, oneByOne];
+const times = new RunTimes();
+const runs = lanes.map(async (project) => {
+  const reporters = [reporter, times];
+  const vitest = await startVitest("test", files, {
+    watch: false,
+    run: true,
+    project,
+    passWithNoTests: true,
+    reporters,
+  });
+  await vitest?.close();
+  print(`---- ${project.join(", ")}: done ${secondsSinceStart()} s after the start`);
+});
+await Promise.all(runs);
 const touched = differences(machine, machineState());
 print(`${touched.length === 0 ? "ok  " : "FAIL"} the machine's own files are as they were`);
 if (touched.length > 0) failedChecks.push(`the machine's own files are as they were\n${touched.join("\n")}`);
-print(`\nThe whole run took ${((performance.now() - started) / 1000).toFixed(0)} s`);
+print(`\n${times.lines().join("\n")}`);
+print(`\nThe whole run took ${secondsSinceStart()} s`);
 reporter.close(failedChecks);
 process.exit(reporter.failed || failedChecks.length > 0 ? 1 : 0);

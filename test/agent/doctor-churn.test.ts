@@ -11,6 +11,7 @@ import { describeWith } from "../support/requires.ts";
 
 const workers = 4;
 const lastsMs = 4_000;
+const longestMs = 60_000;
 
 describeWith("pipette doctor beside pods that come and go", ["root", "nft"], () => {
   let sandbox: NetworkSandbox;
@@ -34,11 +35,13 @@ describeWith("pipette doctor beside pods that come and go", ["root", "nft"], () 
   });
 
   test("raises no false alarm, and a repair in mid-churn takes no pod's network", async () => {
-    const until = performance.now() + lastsMs;
-    let calls = 0;
+    const began = performance.now();
+    let [calls, rounds] = [0, 0];
+    // On a busy machine until there was something to see.
+    const goesOn = (): boolean => performance.now() < began + (rounds > 1 && calls > 20 ? lastsMs : longestMs);
     const churn = async (i: number): Promise<void> => {
       const [name, netns] = [`w${i}`, paths[i] ?? ""];
-      while (performance.now() < until) {
+      while (goesOn()) {
         resultOf(await home.cmd("cmdAdd", name, { netns }));
         // The pod's own view, whatever the doctor did meanwhile.
         expect(await sandbox.ping(netns, "10.78.0.1"), name).toBe(true);
@@ -49,8 +52,7 @@ describeWith("pipette doctor beside pods that come and go", ["root", "nft"], () 
     };
     const working = Promise.all(paths.map((_, i) => churn(i)));
     const alarms: string[] = [];
-    let rounds = 0;
-    while (performance.now() < until) {
+    while (goesOn()) {
       const { findings } = await examine(config, { pauseMs: 300 });
       alarms.push(...findings.filter(({ severity }) => severity !== "note").map(keyOf));
       rounds++;
@@ -73,5 +75,5 @@ describeWith("pipette doctor beside pods that come and go", ["root", "nft"], () 
     const end = await examine(config);
     expect(end).toMatchObject({ findings: [], leases: 2 * workers, interfaces: workers });
     for (const path of paths) expect(await sandbox.ping(path, "10.78.0.1")).toBe(true);
-  }, 30_000);
+  }, 180_000);
 });

@@ -4,14 +4,16 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type CniEnded, type Running, startCommand } from "../support/cni-call.ts";
+import { isCompiled } from "../support/own-program.ts";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const executables = join(root, "dist", "linux-x64");
 /** Where Debian's containernetworking-plugins lie. */
 export const debianPlugins = "/usr/lib/cni";
 
-/** Compiles what is tested; quick where nothing has changed. For a `beforeAll`. */
+/** Compiles what is tested, where the whole run has not done so; quick where nothing has changed. For a `beforeAll`. */
 export function compileExecutables(): void {
+  if (isCompiled) return;
   const built = spawnSync(process.execPath, ["run", join(root, "build", "compile.ts"), "linux"], { encoding: "utf8" });
   if (built.status !== 0) throw new Error(`Cannot compile the executable under test: ${built.stdout}${built.stderr}`);
 }

@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { ownNamedNamespaces } from "../support/own-named-namespaces.ts";
 import { executables, scratch } from "./plugin.ts";
 
 export interface RealAgent extends AsyncDisposable {
@@ -34,6 +35,7 @@ export async function startRealAgent(): Promise<RealAgent> {
   };
   // JSON is YAML.
   writeFileSync(`${directory.path}/agent.yaml`, JSON.stringify(yaml));
+  ownNamedNamespaces();
   ip("netns", "add", name);
   const command = [
     "netns",

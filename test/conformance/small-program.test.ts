@@ -78,7 +78,8 @@ describeWith("the small program before the agent", ["linux", "root", "musl", "cn
   });
 
   test("a crowd of pods comes and goes, each with an address of its own", async () => {
-    const pods = Array.from({ length: 30 }, (_, i) => pod(`crowd-${i}`));
+    // No more than get to the agent within the small program's second on a busy machine.
+    const pods = Array.from({ length: 12 }, (_, i) => pod(`crowd-${i}`));
     const added = await Promise.all(pods.map((env) => call(alone, "ADD", env, conf)));
     const addresses = added.map((ended) => (resultOf(ended)["ips"] as { address: string }[])[0]?.address);
     expect(new Set(addresses).size).toBe(pods.length);

@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import { IpamClient } from "../../ipam/service/ipam-client.ts";
 import { AgentProcess } from "../support/agent-process.ts";
+import { ownProgram } from "../support/own-program.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
-
-const main = new URL("../../main.ts", import.meta.url).pathname;
 
 /** A directory for one `pipette ipam serve`, which may be started in it again and again. */
 export class ServiceHome implements AsyncDisposable {
@@ -22,7 +21,7 @@ export class ServiceHome implements AsyncDisposable {
   }
 
   spawn(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}, socket = this.socket): AgentProcess {
-    const command = [process.execPath, main, "ipam", "serve", "--socket", socket, "--data-dir", this.dataDir];
+    const command = [...ownProgram, "ipam", "serve", "--socket", socket, "--data-dir", this.dataDir];
     const service = new AgentProcess([...command, ...args], env);
     this.#running.add(service);
     return service;

@@ -13,9 +13,8 @@ import {
 } from "../support/agent-process.ts";
 import { startCommand } from "../support/cni-call.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
+import { ownProgram } from "../support/own-program.ts";
 import { describeWith } from "../support/requires.ts";
-
-const main = new URL("../../main.ts", import.meta.url).pathname;
 
 interface Told {
   readonly status: number;
@@ -86,7 +85,7 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
       addTimeoutMs: 1_000,
       ...conf,
     };
-    const { stdout } = await startCommand([process.execPath, main], env, JSON.stringify(whole)).ended;
+    const { stdout } = await startCommand(ownProgram, env, JSON.stringify(whole)).ended;
     const { msg, details = "" } = JSON.parse(stdout) as { msg: string; details?: string };
     return `plugin type="pipette" failed (add): ${msg}; ${details}`;
   };

@@ -128,7 +128,8 @@ describeWith("a node whose switch is in user space", ["root", "openvswitch", "nf
       for (const [from, to] of ways)
         for (const bytes of [56, 4000]) {
           const output = await from.run(`ping -n -c 3 -i 0.05 -w 3 -s ${bytes} ${to}`);
-          expect(output).toContain("3 received");
+          // It sends one more where an answer is late.
+          expect(output).toMatch(/ ([3-9]|\d\d) received/);
           expect(output).not.toContain("duplicates");
         }
     });

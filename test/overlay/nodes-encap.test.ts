@@ -48,7 +48,8 @@ describeWith("pods of three nodes, in Geneve", ["root", "openvswitch", "nft", "e
     for (const to of [sibling, far])
       for (const address of to.addresses) {
         const output = await near.namespace.run(`ping -n -c 5 -i 0.1 -w 3 ${address}`);
-        expect(output).toContain("5 received");
+        // It sends one more where an answer is late.
+        expect(output).toMatch(/ ([5-9]|\d\d) received/);
         expect(output).not.toContain("DUP");
       }
   });

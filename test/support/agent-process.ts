@@ -11,14 +11,13 @@ import { isObject } from "../../shared/schema/json-fields.ts";
 import { eventually } from "./eventually.ts";
 import { freeze } from "./freeze.ts";
 import { innerProcess } from "./inner-process.ts";
+import { ownProgram } from "./own-program.ts";
 
 export { eventually };
 
 /** The bridge of every agent under test: each has a network namespace of its own. */
 export const bridgeName = "ptd0";
 export const networkName = "pods";
-
-const main = new URL("../../main.ts", import.meta.url).pathname;
 
 export interface CmdOptions {
   readonly netns?: string;
@@ -47,7 +46,7 @@ export class AgentHome implements AsyncDisposable {
 
   /**
    * @param changes keys of `agent.yaml`
-   * @param executables directory of the compiled executables; the sources are run where it is not given
+   * @param executables directory of the compiled executables; where it is not given, what tests start at all
    * @param prefix what stands first on the command line, to start the agent in another place: `["nsenter", …]`
    * @param parent where the directory is made
    */
@@ -62,7 +61,7 @@ export class AgentHome implements AsyncDisposable {
     this.dataDir = join(this.directory, "data");
     this.conflist = join(this.directory, "net.d", "10-pipette.conflist");
     this.configFile = join(this.directory, "agent.yaml");
-    const program = executables === undefined ? [process.execPath, main] : [join(executables, "pipette")];
+    const program = executables === undefined ? ownProgram : [join(executables, "pipette")];
     this.command = [...prefix, ...program];
     const config = {
       socket: this.socket,

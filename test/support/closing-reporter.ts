@@ -33,7 +33,8 @@ export class ClosingReporter implements Reporter {
     }
     const count = [...module.children.allTests()].length;
     const verdict = this.#tally.failed === before ? "ok  " : "FAIL";
-    this.#print(`${verdict} ${module.relativeModuleId} (${count} tests, ${seconds} s)`);
+    const work = ((module.meta().processorMs ?? 0) / 1000).toFixed(1);
+    this.#print(`${verdict} ${module.relativeModuleId} (${count} tests, ${seconds} s, ${work} s of processor)`);
     // Printed here too, so that the reason is visible if the run is ended early or its output cut.
     for (const failure of this.#failures.slice(listed)) this.#print(indented(failure));
   }

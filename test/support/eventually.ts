@@ -1,5 +1,5 @@
 /** Far more than anything takes that works; only a busy machine needs it. */
-const withinLongMs = 20_000;
+const withinLongMs = 45_000;
 
 /** Repeats the question until the answer is neither `undefined` nor `false`; fails after a long time. */
 export async function eventually<T>(

@@ -1,10 +1,12 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { execa } from "execa";
 import { NetworkNamespace } from "./network-namespace.ts";
+import { ownNamedNamespaces } from "./own-named-namespaces.ts";
 
 /**
  * A network of its own for one test file. The calling thread moves into a fresh, anonymous network namespace,
- * "the node", and everything that it opens or starts from then on sees only that: bridges, nftables, sysctls.
+ * "the node", and everything that it opens or starts from then on sees only that: bridges, nftables, sysctls. Its pods'
+ * namespaces have names that others do not see either, since agents look for addresses in all that have one.
  * Disposing moves it back and removes the pods' namespaces.
  */
 export class NetworkSandbox implements AsyncDisposable {
@@ -15,6 +17,7 @@ export class NetworkSandbox implements AsyncDisposable {
   /** `prefix` is the start of the namespaces' names in /run/netns; the process id follows. */
   private constructor(prefix: string) {
     this.#prefix = `${prefix}${process.pid}-`;
+    ownNamedNamespaces();
     using node = NetworkNamespace.create();
     node.enter();
   }

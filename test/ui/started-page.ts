@@ -1,6 +1,5 @@
 import { eventually } from "../support/eventually.ts";
-
-const main = new URL("../../main.ts", import.meta.url).pathname;
+import { ownProgram } from "../support/own-program.ts";
 
 /** `pipette ui` as a process, and the address that it prints. */
 export class StartedPage implements AsyncDisposable {
@@ -9,7 +8,7 @@ export class StartedPage implements AsyncDisposable {
   stderr = "";
 
   private constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
-    this.#child = Bun.spawn([process.execPath, main, "ui", "--no-open", ...args], {
+    this.#child = Bun.spawn([...ownProgram, "ui", "--no-open", ...args], {
       env: { ...process.env, ...env },
       stdin: "ignore",
       stdout: "pipe",

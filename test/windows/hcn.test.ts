@@ -8,7 +8,7 @@ import { describeWine } from "./wine/describe-wine.ts";
 const endpointId = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 const unknownId = "ffffffff-4e5f-6071-8293-a4b5c6d7e8f9";
 /** Far longer than a call takes, also on a busy machine. */
-const deadlineMs = 1_000;
+const deadlineMs = 3_000;
 /** Of a thread that waits for a native call the timer would not run for as long as that: seconds. */
 const responsiveMs = 900;
 

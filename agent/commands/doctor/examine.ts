@@ -35,7 +35,7 @@ export interface ExamineOptions {
  * How many snapshots to take: within so many a running call has changed the state, on a busy node within the larger
  * number.
  */
-const looks = { idle: 3, busy: 8 };
+const looks = { idle: 3, busy: 8, more: 2 };
 const pauseMs = 700;
 
 /**
@@ -46,21 +46,48 @@ const pauseMs = 700;
  */
 export async function examine(config: AgentConfig, options: ExamineOptions = {}): Promise<Diagnosis> {
   const standing = await singleLookFindings(config);
-  let found = await lookAgain(config, options.runtime);
-  const most = ({ snapshot }: TakenSnapshot): number => (options.once ? 1 : isBusy(snapshot) ? looks.busy : looks.idle);
-  for (let i = 1; i < most(found) && found.findings.length > 0; i++) {
-    await Bun.sleep(options.pauseMs ?? pauseMs);
-    const before = new Set(found.findings.map(keyOf));
-    const next = await lookAgain(config, options.runtime);
-    found = { ...next, findings: next.findings.filter((finding) => before.has(keyOf(finding))) };
-  }
-  const { leases, interfaces, agent } = found.snapshot;
-  const findings = sorted([...found.findings, ...standing]);
+  const { findings, last } = await lasting({
+    look: () => lookAgain(config, options.runtime),
+    wanted: ({ snapshot }) => (options.once ? 1 : isBusy(snapshot) ? looks.busy : looks.idle),
+    pause: () => Bun.sleep(options.pauseMs ?? pauseMs),
+  });
+  const { leases, interfaces, agent } = last.snapshot;
+  const all = sorted([...findings, ...standing]);
   return {
-    findings: agent.t === "away" ? findings.map(withoutAgent) : findings,
+    findings: agent.t === "away" ? all.map(withoutAgent) : all,
     leases: leases?.length ?? 0,
     interfaces: interfaces?.length ?? 0,
   };
+}
+
+interface Looking<T> {
+  readonly look: () => Promise<T>;
+  /** In how many looks in a row a finding has to be, as the last one shows. */
+  readonly wanted: (last: T) => number;
+  readonly pause: () => Promise<void>;
+}
+
+/**
+ * Looks again until each finding of the last look has been there in so many in a row, or can no longer get there. What
+ * an earlier look did not have, or had under another code, since a source could not be read or a call was under way,
+ * gets a few looks more: otherwise nothing would be said of it.
+ */
+export async function lasting<T extends Pick<TakenSnapshot, "findings">>({
+  look,
+  wanted,
+  pause,
+}: Looking<T>): Promise<{ readonly findings: readonly Finding[]; readonly last: T }> {
+  let last = await look();
+  let seen = new Map(last.findings.map((finding) => [keyOf(finding), 1]));
+  for (let taken = 1; ; taken++) {
+    const enough = wanted(last);
+    const left = enough + looks.more - taken;
+    if (enough === 1 || ![...seen.values()].some((times) => times < enough && times + left >= enough))
+      return { findings: last.findings.filter((finding) => (seen.get(keyOf(finding)) ?? 0) >= enough), last };
+    await pause();
+    last = await look();
+    seen = new Map(last.findings.map((finding) => [keyOf(finding), (seen.get(keyOf(finding)) ?? 0) + 1]));
+  }
 }
 
 /** Without an agent, repairs that only it can do are left out. */
