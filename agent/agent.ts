@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { openVerified, StoreWatch } from "../ipam/mod.ts";
 import { pause } from "../shared/async/abortable.ts";
+import { LateSignal } from "../shared/async/late-signal.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
@@ -369,7 +370,7 @@ export class Agent {
   async #untilReady({ signal, untilUptimeMs }: CallContext): Promise<void> {
     if (this.#state.t !== "starting") return;
     const leftMs = (untilUptimeMs ?? 0) - (uptimeMs() ?? 0) - startAnswerMs;
-    if (leftMs > 0) await pause(leftMs, AbortSignal.any([signal, this.#started.signal]));
+    if (leftMs > 0) await pause(leftMs, AbortSignal.any([LateSignal.real(signal), this.#started.signal]));
     // A call that comes now has nothing that a stop would have to finish.
     const is = this.#notReady();
     if (is !== undefined) throw new CniError(CniCode.tryAgainLater, is);

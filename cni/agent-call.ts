@@ -2,11 +2,12 @@ import { Backoff } from "../shared/async/backoff.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { uptimeMs } from "../shared/os/uptime.ts";
 import type { CmdError } from "../shared/proto/cni-messages.ts";
-import { callTimes, cniService, type Method } from "../shared/proto/services.ts";
+import { cniService, type Method } from "../shared/proto/services.ts";
 import { GrpcCode, RpcError } from "../shared/rpc/rpc-error.ts";
 import { parseJson } from "../shared/schema/json.ts";
 import { isObject } from "../shared/schema/json-fields.ts";
 import type { Call } from "./call.ts";
+import type { AskedWith } from "./plugin-context.ts";
 import { fromRpcError } from "./rpc-errors.ts";
 
 /** The size of these headers that W3C Trace Context and Baggage oblige every party to pass on. */
@@ -48,7 +49,7 @@ export async function callCni(
       if (response.error !== undefined) return { t: "refused", error: refusal(response.error), seen: attempt.seen };
       const text = new TextDecoder().decode(response.cniResult);
       if (method !== "cmdAdd") return { t: "result", text };
-      const problem = wrongResult(text);
+      const problem = call.context.isOwnAgent ? undefined : wrongResult(text);
       return problem === undefined ? { t: "result", text } : { t: "lost", error: problem, seen: true };
     } catch (caught) {
       if (!(caught instanceof RpcError)) throw caught;
@@ -108,16 +109,16 @@ export async function callAgent<Req, Res>(
 ): Promise<Res> {
   const timeoutMs = Math.max(1, Math.ceil(waitsMs));
   const started = performance.now();
-  const metadata = { ...traceOf(call.request.io.env), ...timesOf(started - call.startedMs, timeoutMs) };
-  const response = await call.context.ask(call.conf.socket, method, request, { timeoutMs, metadata, alone: true });
+  const times = timesOf(started - call.startedMs, timeoutMs);
+  const about = { timeoutMs, trace: traceOf(call.request.io.env), ...times };
+  const response = await call.context.ask(call.conf.socket, method, request, about);
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
   return response;
 }
 
-function timesOf(elapsedMs: number, timeoutMs: number): Record<string, string> {
+function timesOf(elapsedMs: number, timeoutMs: number): Partial<Pick<AskedWith, "startedUptimeMs" | "untilUptimeMs">> {
   const now = uptimeMs();
-  if (now === undefined) return {};
-  return { [callTimes.startedMs]: String(now - elapsedMs), [callTimes.untilMs]: String(now + timeoutMs) };
+  return now === undefined ? {} : { startedUptimeMs: now - elapsedMs, untilUptimeMs: now + timeoutMs };
 }
 
 /** The runtime's library names its trace in these variables; W3C Trace Context and Baggage name the headers. */

@@ -1,8 +1,9 @@
 import { type Allocator, dataDirOf } from "../ipam/mod.ts";
-import { type CniRequest, type PluginIo, runPlugin } from "../shared/cni/dispatch.ts";
+import { type PluginIo, runPlugin } from "../shared/cni/dispatch.ts";
 import type { Verb } from "../shared/cni/environment.ts";
 import { CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
+import type { Fields } from "../shared/schema/json-fields.ts";
 import { type NetConf, parseNetConfLeniently } from "./net-conf.ts";
 import type { PluginContext } from "./plugin-context.ts";
 import { verbsIn } from "./verbs.ts";
@@ -28,29 +29,36 @@ export const runHostedPlugin = (io: PluginIo, host: Host): Promise<number> =>
     verbsIn({
       agedMs: () => host.agedMs(),
       ask: (...asked) => host.ask(...asked),
+      isOwnAgent: true,
       openStore: async () => host.borrowStore(),
       admit(request) {
-        const conf = parseNetConfLeniently(request.conf, () => undefined);
-        if (!isOf(host, request, conf)) host.pass();
-        host.take(timeoutOf(request.env.command, conf));
+        const meant = request.conf.derive(meantBy);
+        if (!meant.isOwn || meant.socket !== host.socket || meant.store !== host.dataDir) host.pass();
+        host.take(timeoutOf(request.env.command, meant.conf));
       },
     }),
     io,
   );
 
-/**
- * Whether the configuration means this agent, and the call needs nothing of the caller but its texts: named files lie
- * in the caller's mounts, and another IPAM plugin has to be its child process.
- */
-function isOf(host: Host, request: CniRequest, conf: NetConf): boolean {
-  if (conf.ipam.kind === "delegated" || request.conf.has("logFile")) return false;
-  return conf.socket === host.socket && storeOf(request, conf) === host.dataDir;
+/** Which agent a configuration means, and whether that can carry out its calls. */
+function meantBy(given: Fields) {
+  const conf = parseNetConfLeniently(given, () => undefined);
+  return {
+    conf,
+    socket: conf.socket,
+    store: storeOf(given, conf),
+    /**
+     * Whether a call needs nothing of the caller but its texts: named files lie in the caller's mounts, and another IPAM
+     * plugin has to be its child process.
+     */
+    isOwn: conf.ipam.kind !== "delegated" && !given.has("logFile"),
+  };
 }
 
 /** The data directory in which a DEL is recorded, as in `openStore`. */
-function storeOf(request: CniRequest, conf: NetConf): string {
+function storeOf(given: Fields, conf: NetConf): string {
   try {
-    return conf.ipam.kind === "own" ? dataDirOf(request.conf) : conf.dataDir;
+    return conf.ipam.kind === "own" ? dataDirOf(given) : conf.dataDir;
   } catch (caught) {
     if (caught instanceof CniError) return conf.dataDir;
     throw caught;

@@ -1,5 +1,6 @@
 import type { CniRequest } from "../shared/cni/dispatch.ts";
 import { createLogger, type Logger } from "../shared/log.ts";
+import type { Fields } from "../shared/schema/json-fields.ts";
 import { logFileOf, logLevelOf } from "./net-conf.ts";
 
 export interface PluginLog {
@@ -15,8 +16,7 @@ export interface PluginLog {
  */
 export async function openPluginLog(request: CniRequest): Promise<PluginLog> {
   const { conf, io } = request;
-  const level = unlessWrong(() => logLevelOf(conf));
-  const file = unlessWrong(() => logFileOf(conf));
+  const { level, file } = conf.derive(choiceOf);
   const debugging = level === "debug";
   if (file === undefined || file === "") return { log: createLogger(level ?? "error", io.log), debugging };
   const { appendToLog } = await import("../shared/os/log-file.ts");
@@ -36,6 +36,11 @@ function withErrorsOn(log: Logger, errors: Logger): Logger {
   both.with = (fields) => withErrorsOn(log.with(fields), errors.with(fields));
   return both;
 }
+
+const choiceOf = (conf: Fields) => ({
+  level: unlessWrong(() => logLevelOf(conf)),
+  file: unlessWrong(() => logFileOf(conf)),
+});
 
 function unlessWrong<T>(read: () => T): T | undefined {
   try {

@@ -39,7 +39,7 @@ function handler(context: PluginContext, run: Run, manner: "strictly" | "lenient
     try {
       const conf: NetConf =
         manner === "strictly"
-          ? parseNetConf(request.conf)
+          ? request.conf.derive(parseNetConf)
           : parseNetConfLeniently(request.conf, (problem) => log.warn(problem));
       const text = await run({ request, conf, log, context, agedMs, startedAtMs, startedMs: started });
       log.info("Done", { ms: sinceMs() });

@@ -12,26 +12,29 @@ export interface Logger {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** The same logger with these fields on every line, such as the id of a request. */
-  with(fields: LogFields): Logger;
+  /** The same logger with these fields on every line, such as the id of a request; a function makes them for the first. */
+  with(fields: LogFields | (() => LogFields)): Logger;
 }
 
 /** @param level what is written; a function where that changes */
 export function createLogger(
   level: LogLevel | (() => LogLevel),
   write: (line: string) => void,
-  base: LogFields = {},
+  base: LogFields | (() => LogFields) = {},
 ): Logger {
+  let made = typeof base === "function" ? undefined : base;
+  const fixed = (): LogFields => (made ??= typeof base === "function" ? base() : base);
   const emit = (at: LogLevel, message: string, fields: LogFields = {}): void => {
     if (logLevels.indexOf(at) < logLevels.indexOf(typeof level === "function" ? level() : level)) return;
-    write(printable(JSON.stringify({ time: new Date().toISOString(), level: at, message, ...base, ...fields })));
+    write(printable(JSON.stringify({ time: new Date().toISOString(), level: at, message, ...fixed(), ...fields })));
   };
   return {
     debug: (message, fields) => emit("debug", message, fields),
     info: (message, fields) => emit("info", message, fields),
     warn: (message, fields) => emit("warn", message, fields),
     error: (message, fields) => emit("error", message, fields),
-    with: (fields) => createLogger(level, write, { ...base, ...fields }),
+    with: (fields) =>
+      createLogger(level, write, () => ({ ...fixed(), ...(typeof fields === "function" ? fields() : fields) })),
   };
 }
 

@@ -164,8 +164,9 @@ const ipamConfigOf = (context: AgentContext, network: NetworkConfig, request: Cm
 /** The leases lie in this agent's store, whatever `dataDir` the request names, because the agent has to end them. */
 function ownConfig(context: AgentContext, { conf, owner, version, args }: CmdRequest): IpamConfig {
   const dataDir = dataDirOf(conf);
-  if (resolve(dataDir) !== resolve(context.config.dataDir))
-    throw conf.wrong("ipam.dataDir", dataDir, `"${context.config.dataDir}", where this agent keeps the leases`);
+  const own = context.config.dataDir;
+  if (dataDir !== own && resolve(dataDir) !== resolve(own))
+    throw conf.wrong("ipam.dataDir", dataDir, `"${own}", where this agent keeps the leases`);
   return parseIpamConfig({ conf, network: owner.network, version, args });
 }
 

@@ -38,9 +38,9 @@ export class CallPhases {
     return this.#now;
   }
 
-  /** In the order in which they were entered first. */
-  end(): readonly TimedPhase[] {
-    this.#pause(performance.now());
+  /** In the order in which they were entered first. @param nowMs when the call ended, by `performance.now` */
+  end(nowMs = performance.now()): readonly TimedPhase[] {
+    this.#pause(nowMs);
     return [...this.#spentMs].map(([phase, ms]) => ({ phase, ms: Math.round(ms * 1000) / 1000 }));
   }
 

@@ -1,3 +1,4 @@
+import { afterTurn } from "../../shared/async/after-turn.ts";
 import { podOf } from "../../shared/cni/args.ts";
 import { KnownConfs } from "../../shared/cni/known-confs.ts";
 import type { Owner } from "../../shared/cni/types.ts";
@@ -73,14 +74,20 @@ async function answer(
   const log = (level: "info" | "warn" | "error", outcome: LogFields): void => {
     const { containerId: container = "", ifname = "", args = "" } = message.cniArgs ?? {};
     const durationMs = Math.round((performance.now() - startedMs) * 10) / 10;
-    const fields = { verb, container, ifname, args: redactArgs(args), ...(network === undefined ? {} : { network }) };
+    const where = network === undefined ? {} : { network };
     // The caller does not wait for the line.
-    setImmediate(() => call.log[level]("served", { ...fields, ...outcome, durationMs }));
+    afterTurn(() => {
+      const fields = { verb, container, ifname, args: redactArgs(args), ...where };
+      call.log[level]("served", { ...fields, ...outcome, durationMs });
+    });
   };
   const served = (code: number, text: string): void => {
-    const ended = { verb, code, message: text, network, beganAtMs, startedMs };
-    record(context, ended, message, phases);
-    measure(context, verb, code, startedMs, call);
+    const endedMs = performance.now();
+    // Nor for the numbers.
+    afterTurn(() => {
+      record(context, { verb, code, message: text, network, beganAtMs, startedMs, endedMs }, message, phases);
+      measure(context, { verb, code, startedMs, endedMs }, call);
+    });
   };
   try {
     const request = parseCmdRequest(message, verb, context.config.dataPath, parseConf);
@@ -115,12 +122,13 @@ function record(
     readonly network: string | undefined;
     readonly beganAtMs: number;
     readonly startedMs: number;
+    readonly endedMs: number;
   },
   { cniArgs }: CniCmdRequest,
   timing: CallPhases,
 ): void {
-  const { verb, code, message, network = "", beganAtMs, startedMs } = ended;
-  const phases = timing.end();
+  const { verb, code, message, network = "", beganAtMs, startedMs, endedMs } = ended;
+  const phases = timing.end(endedMs);
   const failedIn = code === 0 ? undefined : timing.now;
   const pod = podOf(cniArgs?.args ?? "");
   calls.add({
@@ -128,7 +136,7 @@ function record(
     sandbox: cniArgs?.containerId ?? "",
     ifname: cniArgs?.ifname ?? "",
     ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name } }),
-    durationMs: Math.round((performance.now() - startedMs) * 1000) / 1000,
+    durationMs: Math.round((endedMs - startedMs) * 1000) / 1000,
     ...(failedIn === undefined ? {} : { failedIn }),
   });
   if (meter !== undefined) measurePhases(meter, verb, phases, failedIn);
@@ -137,15 +145,15 @@ function record(
 /** From the plugin's start, where it says when that was: what a pod waits for is not only our part. */
 function measure(
   { meter }: Pick<AgentContext, "meter">,
-  verb: CmdVerb,
-  code: number,
-  receivedMs: number,
+  ended: { readonly verb: CmdVerb; readonly code: number; readonly startedMs: number; readonly endedMs: number },
   { startedUptimeMs }: CallContext,
 ): void {
   if (meter === undefined) return;
+  const { verb, code, startedMs, endedMs } = ended;
   const upMs = uptimeMs();
+  const sinceMs = performance.now() - endedMs;
   const tookMs =
-    startedUptimeMs === undefined || upMs === undefined ? performance.now() - receivedMs : upMs - startedUptimeMs;
+    startedUptimeMs === undefined || upMs === undefined ? endedMs - startedMs : upMs - sinceMs - startedUptimeMs;
   // Clocks in steps may put a start behind its end.
   const seconds = Math.max(0, tookMs) / 1000;
   meter.add("pipette_cni_requests_total", { verb, code });

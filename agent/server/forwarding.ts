@@ -30,10 +30,12 @@ export function agentForwarding(context: AgentContext, rpcs: readonly Rpc[], isR
       agedMs: () => Math.max(0, (uptimeMs() ?? 0) - call.startedUptimeMs),
       pass,
       take: (timeoutMs) => (isReady() ? take(timeoutMs) : pass()),
-      ask: (address, method, request, { timeoutMs, metadata = {} }) =>
+      ask: (address, method, request, { timeoutMs, trace, startedUptimeMs, untilUptimeMs }) =>
         callDirectly(rpcs, method, request, {
           timeoutMs: timeoutMs - Math.min(answerMs, timeoutMs / 10),
-          metadata,
+          trace: trace["traceparent"],
+          startedUptimeMs,
+          untilUptimeMs,
           signal,
           logger: context.logger,
           what: `Cannot ask the agent at "${address}"`,

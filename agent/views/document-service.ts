@@ -1,3 +1,4 @@
+import { LateSignal } from "../../shared/async/late-signal.ts";
 import { type LogLevel, logLevels } from "../../shared/log.ts";
 import { brief } from "../../shared/printable.ts";
 import { documentsService } from "../../shared/proto/daemon-services.ts";
@@ -16,7 +17,7 @@ export interface LogLevels {
 export function documentRpcs(views: Views, levels: LogLevels): readonly Rpc[] {
   return [
     rpc(documentsService.get, async (request, { signal }) => {
-      const made = await views.call(request, signal);
+      const made = await views.call(request, LateSignal.real(signal));
       if (made === undefined)
         return { revision: request.ifNotRevision, atMs: 0, json: new Uint8Array(), unchanged: true };
       return { ...made, unchanged: false };

@@ -1,10 +1,11 @@
 import { CniCode, CniError } from "../errors.ts";
+import type { EndSignal } from "./late-signal.ts";
 
 export interface WaitOptions {
   /** For the messages: `ADD of "<sandbox>"`. */
   readonly what: string;
   /** Ends the wait when the caller has gone; work that has begun runs to its end. */
-  readonly signal?: AbortSignal;
+  readonly signal?: EndSignal;
   /** Bound of the wait; absent: as long as it takes. */
   readonly timeoutMs?: number;
 }

@@ -43,15 +43,16 @@ export function parseEnvironment(env: Variables): CniEnvironment {
   if (command === undefined) {
     throw invalid(`CNI_COMMAND is ${show(env["CNI_COMMAND"] ?? "")}, wanted one of ${verbs.join(", ")}`);
   }
-  const missing = rules.filter((rule) => rule.requiredBy.includes(command) && (env[rule.name] ?? "") === "");
-  if (missing.length > 0) {
-    const names = missing.map((rule) => rule.name).join(", ");
-    throw invalid(`${names} ${missing.length === 1 ? "is" : "are"} missing, wanted for ${command}`);
-  }
+  let wrong: CniError | undefined;
   for (const rule of rules) {
-    const problem = rule.requiredBy.includes(command) ? rule.wrong?.(env[rule.name] ?? "") : undefined;
-    if (problem !== undefined) throw invalid(`${rule.name} is ${problem}, wanted ${rule.wanted}`);
+    if (!rule.requiredBy.includes(command)) continue;
+    const text = env[rule.name] ?? "";
+    if (text === "") throw missing(env, command);
+    const problem = rule.wrong?.(text);
+    if (problem !== undefined) wrong ??= invalid(`${rule.name} is ${problem}, wanted ${rule.wanted}`);
   }
+  // Behind all that are missing.
+  if (wrong !== undefined) throw wrong;
   return {
     command,
     containerId: env["CNI_CONTAINERID"] ?? "",
@@ -60,6 +61,12 @@ export function parseEnvironment(env: Variables): CniEnvironment {
     args: env["CNI_ARGS"] ?? "",
     path: env["CNI_PATH"] ?? "",
   };
+}
+
+function missing(env: Variables, command: Verb): CniError {
+  const absent = rules.filter((rule) => rule.requiredBy.includes(command) && (env[rule.name] ?? "") === "");
+  const names = absent.map((rule) => rule.name).join(", ");
+  return invalid(`${names} ${absent.length === 1 ? "is" : "are"} missing, wanted for ${command}`);
 }
 
 const invalid = (problem: string): CniError =>

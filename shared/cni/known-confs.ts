@@ -26,9 +26,35 @@ export class KnownConfs {
   }
 }
 
-/** Apart from `Fields`, of which a plugin's are to stay small. */
+/**
+ * Remembers what it was asked for: to find that a key is missing takes a look at all others. Apart from `Fields`, of which
+ * a plugin's are to stay small.
+ */
 class KnownConf extends Fields {
   readonly #derived = new Map<(fields: Fields) => unknown, unknown>();
+  /** By the keys that were asked for, which are those of the sources. */
+  readonly #found = new Map<string, unknown>();
+  readonly #objects = new Map<string, Fields | undefined>();
+
+  override get(key: string): unknown {
+    const found = this.#found.get(key);
+    if (found !== undefined || this.#found.has(key)) return found;
+    const value = super.get(key);
+    this.#found.set(key, value);
+    return value;
+  }
+
+  override object(key: string): Fields | undefined {
+    const known = this.#objects.get(key);
+    if (known !== undefined || this.#objects.has(key)) return known;
+    const value = super.object(key);
+    this.#objects.set(key, value);
+    return value;
+  }
+
+  override at(raw: Readonly<Record<string, unknown>>, path: string): Fields {
+    return new KnownConf(raw, path);
+  }
 
   override derive<T>(read: (fields: Fields) => T): T {
     if (!this.#derived.has(read)) this.#derived.set(read, read(this));

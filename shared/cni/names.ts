@@ -55,8 +55,16 @@ export function wrongNetworkName(text: string): string | undefined {
 const cannotBeInIfname = (char: string): boolean =>
   char === "/" || char === ":" || char === "%" || char < " " || char === "\x7f" || char.trim() === "";
 
+/** Whether it is short and only of letters and digits, as nearly all are. */
+function isPlain(text: string): boolean {
+  if (text.length > maxIfnameBytes) return false;
+  for (let i = 0; i < text.length; i++) if (!isAlnum(text.charCodeAt(i))) return false;
+  return true;
+}
+
 export function wrongIfname(text: string): string | undefined {
   if (text === "") return "empty";
+  if (isPlain(text)) return undefined;
   const bytes = new TextEncoder().encode(text).length;
   if (bytes > maxIfnameBytes) return `${show(text)} of ${bytes} bytes`;
   if (text === "." || text === ".." || [...text].some(cannotBeInIfname)) return show(text);

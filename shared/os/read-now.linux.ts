@@ -83,13 +83,16 @@ export function ownershipNow(path: string): Ownership | undefined {
 /** clock_gettime(2): CLOCK_BOOTTIME, which also runs while the machine sleeps. */
 const sinceBoot = 7;
 
+/** `struct timespec` in words of 32 bits: seconds, of which the lower half lasts for a century, and nanoseconds. */
+const timespec = new Uint32Array(4);
+
 /** As `uptimeMs`. */
 export function uptimeNow(): number | undefined {
   const c = calls();
   if (c === undefined) return uptimeByNode();
-  // `struct timespec`: seconds and nanoseconds.
-  const time = new BigInt64Array(2);
-  return c.clock_gettime(sinceBoot, time) === 0 ? Number(time[0]) * 1000 + Number(time[1]) / 1_000_000 : undefined;
+  if (c.clock_gettime(sinceBoot, timespec) !== 0) return undefined;
+  const [seconds = 0, , nanoseconds = 0] = timespec;
+  return seconds * 1000 + nanoseconds / 1_000_000;
 }
 
 /** The same clock, to a hundredth of a second. */

@@ -1,25 +1,27 @@
 import { expect, test, vi } from "vitest";
+import type { EndSignal } from "../async/late-signal.ts";
+import { nextTurn } from "../async/next-turn.ts";
 import { CniCode, CniError } from "../errors.ts";
 import { createLogger } from "../log.ts";
-import { callTimes, nodeService } from "../proto/services.ts";
+import { nodeService } from "../proto/services.ts";
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
 import { callDirectly } from "./direct-call.ts";
-import { type CallContext, type Rpc, rpc } from "./handlers.ts";
+import { type CallContext, type CallMetadata, type Rpc, rpc } from "./handlers.ts";
 
 const answer = { removed: [], failures: [], leftOut: 0 };
 const gc = (handle: (call: CallContext) => Promise<typeof answer>): readonly Rpc[] => [
   rpc(nodeService.gc, (_, call) => handle(call)),
 ];
 
-function call(rpcs: readonly Rpc[], signal = new AbortController().signal, metadata: Record<string, string> = {}) {
+function call(rpcs: readonly Rpc[], signal = new AbortController().signal, metadata: CallMetadata = {}) {
   const lines: string[] = [];
   const logger = createLogger("info", (line) => lines.push(line));
-  const options = { timeoutMs: 1_000, metadata, signal, logger, what: 'Cannot ask the agent at "/s"' };
+  const options = { ...metadata, timeoutMs: 1_000, signal, logger, what: 'Cannot ask the agent at "/s"' };
   return { lines, ended: callDirectly(rpcs, nodeService.gc, { network: "n", valid: [] }, options) };
 }
 
 test("a handler has what it would have of a call over the socket", async () => {
-  const metadata = { [callTimes.startedMs]: "5", [callTimes.untilMs]: "7", traceparent: "00-a" };
+  const metadata = { startedUptimeMs: 5, untilUptimeMs: 7, trace: "00-a" };
   const { lines, ended } = call(
     gc(async ({ startedUptimeMs, untilUptimeMs, log }) => {
       log.info("served", { startedUptimeMs, untilUptimeMs });
@@ -48,7 +50,7 @@ test("failures are those that a client hears of", async () => {
 test("a handler that takes too long is told so, and nobody waits for it", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {
-    let seen: AbortSignal | undefined;
+    let seen: EndSignal | undefined;
     const { ended } = call(
       gc(({ signal }) => {
         seen = signal;
@@ -59,6 +61,8 @@ test("a handler that takes too long is told so, and nobody waits for it", async 
       grpcCode: GrpcCode.deadlineExceeded,
       message: 'Cannot ask the agent at "/s": there is no answer after 1000 ms',
     });
+    // Its timer is set once it has not ended at once.
+    await nextTurn();
     vi.advanceTimersByTime(1_000);
     await refused;
     expect(seen?.aborted).toBe(true);

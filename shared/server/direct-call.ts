@@ -1,15 +1,15 @@
-import { withTimeout } from "../async/with-timeout.ts";
+import { afterTurn } from "../async/after-turn.ts";
+import { type EndSignal, LateSignal } from "../async/late-signal.ts";
 import type { Logger } from "../log.ts";
 import type { Method } from "../proto/services.ts";
 import { GrpcCode, noAnswer, RpcError } from "../rpc/rpc-error.ts";
-import { callContext, type Rpc, rpcStatus } from "./handlers.ts";
+import { type CallMetadata, contextOf, type Rpc, rpcStatus } from "./handlers.ts";
 
-export interface DirectCallOptions {
+export interface DirectCallOptions extends CallMetadata {
   /** The deadline of the answer. */
   readonly timeoutMs: number;
-  readonly metadata: Readonly<Record<string, string>>;
   /** Aborted when the caller has gone. */
-  readonly signal: AbortSignal;
+  readonly signal: EndSignal;
   readonly logger: Logger;
   /** `Cannot ask the agent at …`, the beginning of the error of a call without an answer. */
   readonly what: string;
@@ -23,21 +23,43 @@ export async function callDirectly<Req, Res>(
   rpcs: readonly Rpc[],
   method: Method<Req, Res>,
   request: Req,
-  { timeoutMs, metadata, signal, logger, what }: DirectCallOptions,
+  { timeoutMs, signal, logger, what, ...metadata }: DirectCallOptions,
 ): Promise<Res> {
   const found = rpcs.find((rpc) => rpc.method.path === method.path);
   if (found === undefined)
     throw new RpcError(GrpcCode.unimplemented, `Cannot serve ${method.path}: there is no such method`);
-  const late = new AbortController();
-  const context = callContext((name) => metadata[name], AbortSignal.any([signal, late.signal]), logger);
+  const untilMs = performance.now() + timeoutMs;
+  const late = new LateSignal(signal);
+  const context = contextOf(metadata, late, logger);
   const ended = (async () => (await found.handle(request, context)) as Res)();
-  try {
-    return await withTimeout(ended, Math.max(1, timeoutMs), () => {
-      late.abort();
-      throw noAnswer(what, Math.round(timeoutMs));
+  return await new Promise((resolve, reject) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isOver = false;
+    const over = (): void => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+    ended.then(
+      (answer) => {
+        over();
+        resolve(answer);
+      },
+      (caught: unknown) => {
+        over();
+        const { code, details } = rpcStatus(caught);
+        reject(caught instanceof RpcError ? caught : new RpcError(code, details));
+      },
+    );
+    // Most calls have ended by then, and need no timer.
+    afterTurn(() => {
+      if (isOver) return;
+      timer = setTimeout(
+        () => {
+          late.abort();
+          reject(noAnswer(what, Math.round(timeoutMs)));
+        },
+        Math.max(1, untilMs - performance.now()),
+      );
     });
-  } catch (caught) {
-    const { code, details } = rpcStatus(caught);
-    throw caught instanceof RpcError ? caught : new RpcError(code, details);
-  }
+  });
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { EndSignal } from "../async/late-signal.ts";
 import { CniCode, CniError } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
@@ -11,7 +12,7 @@ import type { CallListener, ServerCall } from "./http2/server-stream.ts";
 /** What a handler knows of the call around its request. */
 export interface CallContext {
   /** Aborted when the caller has gone or its deadline has passed. */
-  readonly signal: AbortSignal;
+  readonly signal: EndSignal;
   /** When our plugin began the call, by `uptimeMs`; absent for other clients. */
   readonly startedUptimeMs?: number;
   /** Until when it waits for the answer. */
@@ -162,13 +163,33 @@ function decode({ path, request }: Rpc["method"], message: Uint8Array): unknown 
 
 type Metadata = (name: string) => string | undefined;
 
-export function callContext(metadata: Metadata, signal: AbortSignal, logger: Logger): CallContext {
-  const trace = metadata("traceparent");
-  const startedUptimeMs = timeOf(metadata(callTimes.startedMs));
-  const untilUptimeMs = timeOf(metadata(callTimes.untilMs));
+export const callContext = (metadata: Metadata, signal: EndSignal, logger: Logger): CallContext =>
+  contextOf(
+    {
+      trace: metadata("traceparent"),
+      startedUptimeMs: timeOf(metadata(callTimes.startedMs)),
+      untilUptimeMs: timeOf(metadata(callTimes.untilMs)),
+    },
+    signal,
+    logger,
+  );
+
+/** The parts of a call's metadata that a handler may see. */
+export interface CallMetadata {
+  /** `traceparent`. */
+  readonly trace?: string | undefined;
+  readonly startedUptimeMs?: number | undefined;
+  readonly untilUptimeMs?: number | undefined;
+}
+
+export function contextOf(
+  { trace, startedUptimeMs, untilUptimeMs }: CallMetadata,
+  signal: EndSignal,
+  logger: Logger,
+): CallContext {
   return {
     signal,
-    log: logger.with({ request: randomUUID(), ...(trace === undefined ? {} : { trace }) }),
+    log: logger.with(() => ({ request: randomUUID(), ...(trace === undefined ? {} : { trace }) })),
     ...(startedUptimeMs === undefined ? {} : { startedUptimeMs }),
     ...(untilUptimeMs === undefined ? {} : { untilUptimeMs }),
   };

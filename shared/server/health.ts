@@ -1,3 +1,4 @@
+import { LateSignal } from "../async/late-signal.ts";
 import { CniCode, CniError } from "../errors.ts";
 import { type HealthCheckResponse, healthService, ServingStatus } from "../proto/daemon-services.ts";
 import { GrpcCode, RpcError } from "../rpc/rpc-error.ts";
@@ -40,7 +41,7 @@ export class Health {
         const text = `Cannot tell the health of "${service}": there is no such service, wanted one of ${names}`;
         throw new RpcError(GrpcCode.notFound, text);
       }),
-      streamingRpc(healthService.watch, ({ service }, { signal }) => this.#watch(service, signal)),
+      streamingRpc(healthService.watch, ({ service }, { signal }) => this.#watch(service, LateSignal.real(signal))),
     ];
   }
 

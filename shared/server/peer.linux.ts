@@ -6,7 +6,14 @@ const symbols = { getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], retur
 const socketLevel = 1;
 const peerCredentials = 17;
 
-let opened: { readonly calls: ReturnType<typeof openLibrary<typeof symbols>> } | undefined;
+let opened: ReturnType<typeof open> | undefined;
+
+const open = () => ({
+  calls: openLibrary("libc.so.6", symbols),
+  found: new Uint32Array(3),
+  length: new Uint32Array(1),
+  own: process.geteuid?.(),
+});
 
 /**
  * Whether the peer is root, or the user of this process. The socket's rights keep others out too, but somebody may have
@@ -15,10 +22,11 @@ let opened: { readonly calls: ReturnType<typeof openLibrary<typeof symbols>> } |
  */
 export function isRootPeer(socket: object): boolean {
   if (isWindows) return true;
-  opened ??= { calls: openLibrary("libc.so.6", symbols) };
+  opened ??= open();
   const fd: unknown = Reflect.get(socket, "fd");
   if (opened.calls === undefined || typeof fd !== "number") return false;
-  const found = new Uint32Array(3);
-  if (opened.calls.getsockopt(fd, socketLevel, peerCredentials, found, new Uint32Array([12])) !== 0) return false;
-  return found[1] === 0 || found[1] === process.geteuid?.();
+  const { found, length, own } = opened;
+  length[0] = found.byteLength;
+  if (opened.calls.getsockopt(fd, socketLevel, peerCredentials, found, length) !== 0) return false;
+  return found[1] === 0 || found[1] === own;
 }

@@ -20,7 +20,10 @@ export class Turns {
 
   /** `one` has a call that may begin. If it waits already it keeps its place. */
   enter(one: Waiting): void {
-    this.#waiting.add(one);
+    if (this.#waiting.size === 0 && this.#begun < callsPerTurn) {
+      this.#begin(one);
+      if (this.#waiting.size === 0) return;
+    } else this.#waiting.add(one);
     this.#go();
   }
 
@@ -33,11 +36,16 @@ export class Turns {
     while (this.#begun < callsPerTurn) {
       const [one] = this.#waiting;
       if (one === undefined) return;
-      if (this.#begun === 0) setImmediate(() => this.#nextTurn());
-      this.#begun++;
       this.#waiting.delete(one);
-      if (one.beginNext()) this.#waiting.add(one);
+      this.#begin(one);
     }
+  }
+
+  #begin(one: Waiting): void {
+    this.#begun++;
+    // A call that comes alone needs no end of its turn: it counts for the next one's.
+    if (this.#begun === 2) setImmediate(() => this.#nextTurn());
+    if (one.beginNext()) this.#waiting.add(one);
   }
 
   #nextTurn(): void {

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { parseCidr } from "../../../shared/net/ip.ts";
-import { NodeInMemory, present } from "../../../test/fakes/netlink/kernel.ts";
+import { Kernel, NodeInMemory, present } from "../../../test/fakes/netlink/kernel.ts";
+import type { Kernel as RealKernel } from "../../protocols/netlink/mod.ts";
 import {
   forwardingProblems,
   ignoreRouters,
@@ -17,6 +18,7 @@ vi.mock(import("node:fs"), async (original) => {
   return hostFiles(await original()) as never;
 });
 
+const kernel = () => new Kernel() as unknown as RealKernel;
 const at = (name: string): string => `/proc/sys/net/${name}`;
 const [forward4, forward6] = [at("ipv4/ip_forward"), at("ipv6/conf/all/forwarding")];
 const device = at("ipv4/conf/br0/forwarding");
@@ -70,11 +72,11 @@ test("an interface believes no routers once it was told so, and what is off stay
 test("the node's end of a pair has no IPv6, and a gateway no detection of duplicates", () => {
   const [off, dad] = [at("ipv6/conf/v0/disable_ipv6"), at("ipv6/conf/v0/accept_dad")];
   const all = files({ [off]: "0", [dad]: "1" });
-  isolateHostEnd("v0");
+  isolateHostEnd(kernel(), "v0");
   skipAddressDetection("v0");
   expect([all.get(off), all.get(dad)]).toEqual(["1", "0"]);
   files({});
-  expect([isolateHostEnd("v0"), skipAddressDetection("v0")]).toEqual([undefined, undefined]);
+  expect([isolateHostEnd(kernel(), "v0"), skipAddressDetection("v0")]).toEqual([undefined, undefined]);
 });
 
 const [four, six] = [parseCidr("10.1.0.0/24")!, parseCidr("fd00::/64")!];

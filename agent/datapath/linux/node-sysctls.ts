@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Cidr } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import { sysctlPath } from "../../protocols/netlink/mod.ts";
+import { type Kernel, NetlinkError, sysctlPath } from "../../protocols/netlink/mod.ts";
 
 /** Reads a file of `/proc/sys`, in this process's network namespace. */
 export function readSysctl(path: string): string | undefined {
@@ -52,8 +52,13 @@ export const routersAccepted = (ifname: string): readonly string[] =>
   );
 
 /** Turns IPv6 off on the node's end of a pair, which has no address. Its IPv4 options are set by netlink. */
-export function isolateHostEnd(ifname: string): void {
-  writeIfPossible(`/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, "1");
+export function isolateHostEnd(kernel: Kernel, ifname: string): void {
+  try {
+    kernel.writeSysctl(`/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, "1");
+  } catch (caught) {
+    // Read-only, or a kernel without the family.
+    if (!(caught instanceof NetlinkError)) throw caught;
+  }
 }
 
 /**

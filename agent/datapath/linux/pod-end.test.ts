@@ -70,7 +70,7 @@ describe("a pod's interface", () => {
   });
 
   test("is set up where its settings cannot be written, but not without its IPv6", () => {
-    kernel.writeSysctlIn = () => {
+    kernel.writeSysctl = () => {
       throw new Error("read-only file system");
     };
     using side = end();

@@ -1,5 +1,6 @@
 import { unreachable } from "../../../shared/assert.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
+import { formatMac } from "../../../shared/net/mac.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import {
   addAddress,
@@ -52,6 +53,9 @@ const wrong = (path: string, is: string): CniError =>
 
 const loopbackIndex = 1;
 
+/** A pod's interface, as far as it takes to set it up. */
+export type PodLink = Pick<Link, "index" | "name" | "mac" | "mtu">;
+
 /** The sandbox's side of an attachment: one socket inside its namespace, for as long as one call lasts. */
 export class PodEnd implements Disposable {
   readonly #kernel: Kernel;
@@ -69,6 +73,12 @@ export class PodEnd implements Disposable {
     return findLink(this.#socket, { name: ifname });
   }
 
+  /** The interface that was just made as planned; `undefined` where somebody has deleted it since. */
+  made({ owner: { ifname }, podMac, mtu }: Plan): PodLink | undefined {
+    const index = this.#socket.indexOf(ifname);
+    return index === undefined ? undefined : { index, name: ifname, mac: formatMac(podMac), mtu };
+  }
+
   /** None if the interface has been deleted since it was looked up. */
   addresses(link: Link): readonly LinkAddress[] {
     return addressesOn(this.#socket, link.index) ?? [];
@@ -83,7 +93,7 @@ export class PodEnd implements Disposable {
    * Gives the interface its addresses and routes and brings it up. What is there already stays.
    * @throws {NetlinkError | CniError}
    */
-  configure(link: Link, plan: Plan): void {
+  configure(link: PodLink, plan: Plan): void {
     this.#ignoreRouters(link.name);
     const first = this.#apply(link, plan);
     if (first === undefined) return;
@@ -96,7 +106,7 @@ export class PodEnd implements Disposable {
   }
 
   /** Answers the first refusal that matters. Nothing is undone, because the caller deletes the interface. */
-  #apply(link: Link, plan: Plan): NetlinkError | undefined {
+  #apply(link: PodLink, plan: Plan): NetlinkError | undefined {
     const { index, name } = link;
     const { ips, routes } = plan.ipam;
     const mac = plan.macRequested ? { mac: plan.podMac } : {};
@@ -114,10 +124,10 @@ export class PodEnd implements Disposable {
    * Announces the MAC of these addresses on the bridge, because caches may still hold that of an earlier pod. Setting
    * the MAC again makes the kernel announce all addresses.
    */
-  announce(link: Link, mac: Uint8Array, plan: Plan): void {
+  announce(link: PodLink, mac: Uint8Array, plan: Plan): void {
     if (plan.ipam.ips.some((ip) => ip.address.ip.family === 6)) {
       try {
-        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${link.name}/ndisc_notify`, "1");
+        this.#kernel.writeSysctl(`/proc/sys/net/ipv6/conf/${link.name}/ndisc_notify`, "1", this.#namespace);
       } catch {
         // A read-only /proc/sys: neighbours find out by themselves within seconds.
       }
@@ -136,7 +146,7 @@ export class PodEnd implements Disposable {
   #ignoreRouters(ifname: string): void {
     for (const name of ["accept_ra", "accept_redirects"]) {
       try {
-        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${ifname}/${name}`, "0");
+        this.#kernel.writeSysctl(`/proc/sys/net/ipv6/conf/${ifname}/${name}`, "0", this.#namespace);
       } catch {
         // A read-only /proc/sys, or a kernel without IPv6: other pods' ports let none of these in.
         return;
@@ -147,7 +157,7 @@ export class PodEnd implements Disposable {
   #turnOnIpv6(ifname: string): void {
     for (const name of ["lo", ifname]) {
       try {
-        this.#kernel.writeSysctlIn(this.#namespace, `/proc/sys/net/ipv6/conf/${name}/disable_ipv6`, "0");
+        this.#kernel.writeSysctl(`/proc/sys/net/ipv6/conf/${name}/disable_ipv6`, "0", this.#namespace);
       } catch (cause) {
         throw new CniError(
           CniCode.interfaceFailure,

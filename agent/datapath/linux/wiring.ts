@@ -13,7 +13,7 @@ import {
   isErrno,
   type Kernel,
   type Link,
-  type Message,
+  type NetlinkError,
   type NetlinkSocket,
   type NetworkNamespace,
   readNamespaceId,
@@ -41,45 +41,65 @@ export async function wire(
   namespace: NetworkNamespace,
   side: HostPort,
 ): Promise<CniResult> {
-  const named = await reusable(tools, plan, namespace, side, findNamed(tools.socket, plan.owner));
-  if (named !== undefined) return complete(tools, plan, namespace, named, side);
-  let made = await create(tools, plan, namespace, side);
-  if (made === undefined) {
-    // An interface of somebody else, or ours without its second name.
-    const unnamed = await reusable(tools, plan, namespace, side, findHostLink(tools.socket, plan.owner));
-    if (unnamed !== undefined) return complete(tools, plan, namespace, unnamed, side);
-    made = await create(tools, plan, namespace, side);
+  // Most pods are new. Where one is not, a name of the pair is taken, and only then the kernel is asked about it.
+  const fresh = create(tools.socket, plan, namespace, side);
+  if (fresh !== undefined) {
+    const result = await finish(tools, plan, namespace, fresh, side);
+    if (result !== undefined) return result;
   }
-  if (made === undefined) throw nameTaken(tools, plan, namespace);
-  return finish(tools, plan, namespace, made, side);
+  for (const find of [findNamed, findHostLink]) {
+    const standing = await reusable(tools, plan, namespace, side, find(tools.socket, plan.owner));
+    if (standing !== undefined) return complete(tools, plan, namespace, standing, side);
+    // An interface that is being deleted keeps its name until then, on the node and in the sandbox.
+    await tools.sweeper.sweep();
+    const made = create(tools.socket, plan, namespace, side);
+    const result = made === undefined ? undefined : await finish(tools, plan, namespace, made, side);
+    if (result !== undefined) return result;
+    // An interface of somebody else, or ours without its second name.
+  }
+  throw nameTaken(tools, plan, namespace);
 }
 
-/** Names the new pair and sets up both ends; on failure the pair is deleted again. */
+/**
+ * Names the new pair and sets up both ends; on failure the pair is deleted again.
+ * @returns `undefined` where the owner has another pair already, under another name
+ */
 async function finish(
   tools: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
   made: Link,
   side: HostPort,
-): Promise<CniResult> {
+): Promise<CniResult | undefined> {
   try {
-    isolateHostEnd(made.name);
-    runAll(tools.socket, [
-      // Before the group is set, so that every member of the group has these settings.
-      setIpv4Options(made.name, made.index, {
-        acceptRedirects: false,
-        ...(side.group === linkGroup.onSwitch ? { hearsNobody: true } : {}),
-      }),
-      setLink(made.name, made.index, { alias: plan.alias, group: side.group }),
-      addAltName(made.name, made.index, plan.altName),
-    ]);
-    return await configure(tools, plan, namespace, made, side);
+    isolateHostEnd(tools.kernel, made.name);
+    const isNamed = name(tools.socket, plan, made, side);
+    if (isNamed) return await configure(tools, plan, namespace, made, side, true);
+    await remove(tools, plan, side, made);
+    return undefined;
   } catch (caught) {
     await remove(tools, plan, side, made).catch((error: unknown) => {
       tools.logger.error("cannot undo a failed attach", { interface: made.name, error: reasonOf(error) });
     });
     throw caught;
   }
+}
+
+/** @returns whether it could have its second name, which the owner's one pair has. @throws {NetlinkError} */
+function name(socket: NetlinkSocket, plan: Plan, { name, index }: Link, { group }: HostPort): boolean {
+  const refusals = socket.batch([
+    // First of all, so that an owner never has two pairs in service.
+    addAltName(name, index, plan.altName),
+    // Before the group is set, so that every member of the group has these settings.
+    setIpv4Options(name, index, {
+      acceptRedirects: false,
+      ...(group === linkGroup.onSwitch ? { hearsNobody: true } : {}),
+    }),
+    setLink(name, index, { alias: plan.alias, group }),
+  ]);
+  if (refusals[0]?.errno === Errno.EEXIST) return false;
+  throwFirst(refusals);
+  return true;
 }
 
 /**
@@ -132,32 +152,33 @@ async function remove({ socket, sweeper }: WiringTools, plan: Plan, side: HostPo
  * it if this process is killed here.
  * @returns `undefined` where one of the two names is taken
  */
-async function create(
-  tools: WiringTools,
-  plan: Plan,
+function create(
+  socket: NetlinkSocket,
+  { hostIfname: name, hostMac, podMac, owner, mtu }: Plan,
   namespace: NetworkNamespace,
   { master }: HostPort,
-): Promise<Link | undefined> {
-  const pair = createVeth({
-    host: { name: plan.hostIfname, mac: plan.hostMac, master, group: linkGroup.beingMade },
-    pod: { name: plan.owner.ifname, mac: plan.podMac, namespaceFd: namespace.fd },
-    mtu: plan.mtu,
-  });
-  const taken = (): boolean => {
-    const [refusal] = tools.socket.batch([pair]);
-    if (refusal === undefined) return false;
-    if (isErrno(refusal, Errno.EEXIST)) return true;
-    throw refusal;
-  };
-  // An interface that is being deleted keeps its name until then, on the node and in the sandbox.
-  if (taken()) {
-    await tools.sweeper.sweep();
-    if (taken()) return undefined;
-  }
-  const link = findLink(tools.socket, { name: plan.hostIfname });
-  if (link !== undefined) return link;
-  throw new CniError(CniCode.interfaceFailure, `Cannot use "${plan.hostIfname}": somebody deleted it just now`);
+): Link | undefined {
+  const host = { name, mac: hostMac, master, group: linkGroup.beingMade };
+  const pod = { name: owner.ifname, mac: podMac, namespaceFd: namespace.fd };
+  const [refusal] = socket.batch([createVeth({ host, pod, mtu })]);
+  if (isErrno(refusal, Errno.EEXIST)) return undefined;
+  if (refusal !== undefined) throw refusal;
+  const index = socket.indexOf(name);
+  if (index === undefined)
+    throw new CniError(CniCode.interfaceFailure, `Cannot use "${name}": somebody deleted it just now`);
+  return { ...madeAsAsked, index, name, mtu, master, mac: formatMac(hostMac) };
 }
+
+/** What the kernel would tell of every new host end alike. */
+const madeAsAsked = {
+  up: false,
+  kind: "veth",
+  group: linkGroup.beingMade,
+  isBridgePort: false,
+  alias: "",
+  hairpin: false,
+  learning: true,
+} as const;
 
 function nameTaken({ socket, kernel }: WiringTools, plan: Plan, namespace: NetworkNamespace): CniError {
   const host = findLink(socket, { name: plan.hostIfname });
@@ -184,19 +205,21 @@ function complete(
   if (link.alias !== alias) socket.run(setLink(link.name, link.index, { alias }));
   const named = findLink(socket, { altName });
   if (named === undefined) socket.run(addAltName(link.name, link.index, altName));
-  return configure(tools, plan, namespace, link, side);
+  return configure(tools, plan, namespace, link, side, false);
 }
 
+/** @param isNew that both ends are as `create` has just made them */
 async function configure(
   { kernel, socket, logger }: WiringTools,
   plan: Plan,
   namespace: NetworkNamespace,
   host: Link,
   side: HostPort,
+  isNew: boolean,
 ): Promise<CniResult> {
   using pod = new PodEnd(kernel, namespace);
   const { ifname } = plan.owner;
-  const before = pod.link(ifname);
+  const before = isNew ? pod.made(plan) : pod.link(ifname);
   if (before === undefined) {
     throw new CniError(CniCode.interfaceFailure, `Cannot set up "${ifname}": somebody deleted it just now`);
   }
@@ -214,7 +237,8 @@ async function configure(
     // Awaited also on failure, so that nothing continues in the background.
     if (connecting !== undefined) await connecting;
   }
-  openPort(socket, plan, side, host);
+  // So that the announcement is not lost: until then the bridge forwards nothing of it.
+  socket.settleCarrier(host.name);
   pod.announce(before, mac, plan);
   const outside = plan.ipam.ips.filter((ip) => !isOfNetwork(plan.network, ip.address.ip));
   for (const { address } of outside) {
@@ -232,35 +256,33 @@ async function configure(
   );
 }
 
-/** Makes a host end a port that is up and lets only the pod's own frames in. */
+/**
+ * Makes a host end a port that is up and lets only the pod's own frames in, and deletes the node's neighbour entries of
+ * the pod's addresses, also static ones.
+ */
 function attachPort(socket: NetlinkSocket, plan: Plan, side: HostPort, host: Link, podMac: string): void {
   const { name, index, master, up } = host;
+  const { gateway } = side;
   side.guard?.admit(host, plan, podMac);
-  runAll(socket, [
+  const port = [
     ...(side.master === 0 || side.master === master ? [] : [setLink(name, index, { master: side.master })]),
     ...side.portOptions(host, podMac),
     ...(up ? [] : [setLink(name, index, { up: true })]),
-  ]);
-}
-
-/**
- * Opens the port, so that the following announcement is not lost, and deletes the node's neighbour entries of these
- * addresses, also static ones.
- */
-function openPort(socket: NetlinkSocket, plan: Plan, { gateway }: HostPort, host: Link): void {
-  socket.settleCarrier(host.name);
-  const messages = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
+  ];
+  const stale = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
+  const refusals = socket.batch([...port, ...stale]);
+  throwFirst(refusals.slice(0, port.length));
   // ENOENT: there was no entry.
-  const refusal = socket.batch(messages).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
+  const refusal = refusals.slice(port.length).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
   if (refusal?.errno === Errno.ENODEV)
     throw new CniError(
       CniCode.tryAgainLater,
-      `Cannot connect "${host.name}": somebody deleted the gateway "${gateway.name}" just now`,
+      `Cannot connect "${name}": somebody deleted the gateway "${gateway.name}" just now`,
     );
   if (refusal !== undefined) throw refusal;
 }
 
-function runAll(socket: NetlinkSocket, messages: readonly Message[]): void {
-  const refusal = socket.batch(messages).find((one) => one !== undefined);
+function throwFirst(refusals: readonly (NetlinkError | undefined)[]): void {
+  const refusal = refusals.find((one) => one !== undefined);
   if (refusal !== undefined) throw refusal;
 }

@@ -1,6 +1,5 @@
-import { closeSync, writeSync } from "node:fs";
 import { ChangeGroup, ChangeSocket } from "./change-socket.ts";
-import { errnoName } from "./errno.ts";
+import { Errno, errnoName } from "./errno.ts";
 import { Libc, pinned } from "./libc.ts";
 import type { RawMessage } from "./message-reader.ts";
 import { insideNamespace, type NetworkNamespace, type OpenedNamespace, openHome, openNamespace } from "./namespace.ts";
@@ -10,6 +9,8 @@ import { followReports } from "./nftables/reports.ts";
 import { sysctlPath } from "./sysctl-path.ts";
 
 const O_WRONLY_CLOEXEC = 0o1 | 0o2000000;
+/** Of a path, its zero, and a value. */
+const sysctlBytes = 4096 + 64;
 
 /** The way from one thread to the kernel's network configuration, in its own namespace and in others. */
 export class Kernel implements Disposable {
@@ -17,6 +18,7 @@ export class Kernel implements Disposable {
   readonly #buffers = new NetlinkBuffers();
   readonly #home = openHome();
   readonly #ports = new Set<number>();
+  readonly #sysctl = pinned(sysctlBytes);
 
   /** Tells the states of a path apart; the caller disposes what is open. */
   namespaceAt(path: string): OpenedNamespace {
@@ -81,22 +83,27 @@ export class Kernel implements Disposable {
   }
 
   /**
-   * Writes a file of `/proc/sys/net` inside `namespace`: which namespace such a file speaks of is settled
-   * when it is opened.
+   * Writes a file of `/proc/sys/net`. By the C library itself: what `node:fs` does beside it costs an ADD a tenth of a
+   * millisecond.
+   * @param namespace the one that the file is to speak of, which is settled when it is opened; absent: the process's own
    * @throws {NetlinkError | SetnsError}
    */
-  writeSysctlIn(namespace: NetworkNamespace, path: string, value: string): void {
-    const bytes = new TextEncoder().encode(`${sysctlPath(path)}\0`);
-    const name = pinned(bytes.length);
-    name.bytes.set(bytes);
-    const { open } = this.#libc.calls;
-    const fd = insideNamespace(this.#libc, this.#home, namespace, () => open(name.address, O_WRONLY_CLOEXEC, 0));
-    if (fd < 0) throw new NetlinkError(`open "${path}" in "${namespace.path}"`, this.#libc.errno());
-    try {
-      writeSync(fd, value);
-    } finally {
-      closeSync(fd);
-    }
+  writeSysctl(path: string, value: string, namespace?: NetworkNamespace): void {
+    const { bytes, address } = this.#sysctl;
+    const encoder = new TextEncoder();
+    const text = `${sysctlPath(path)}\0`;
+    const { read, written: valueAt } = encoder.encodeInto(text, bytes);
+    if (read < text.length) throw new NetlinkError(`open "${path}"`, Errno.ENAMETOOLONG);
+    const { written: length } = encoder.encodeInto(value, bytes.subarray(valueAt));
+    const { open, write, close } = this.#libc.calls;
+    const opened = (): number => open(address, O_WRONLY_CLOEXEC, 0);
+    const fd = namespace === undefined ? opened() : insideNamespace(this.#libc, this.#home, namespace, opened);
+    const place = namespace === undefined ? "" : ` in "${namespace.path}"`;
+    if (fd < 0) throw new NetlinkError(`open "${path}"${place}`, this.#libc.errno());
+    const isWritten = Number(write(fd, (address + valueAt) as typeof address, length)) === length;
+    const errno = isWritten ? 0 : this.#libc.errno();
+    close(fd);
+    if (!isWritten) throw new NetlinkError(`write "${path}"${place}`, errno);
   }
 
   [Symbol.dispose](): void {

@@ -10,6 +10,7 @@ const symbols = {
   setns: { args: ["i32", "i32"], returns: "i32" },
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
+  write: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
   close: { args: ["i32"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;

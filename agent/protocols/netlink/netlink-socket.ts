@@ -300,6 +300,13 @@ export class NetlinkSocket implements Disposable {
     return isAnswered(SIOCGIFHWADDR) && formatMac(bytes.subarray(ifreqMacAt, ifreqMacAt + 6)) === mac;
   }
 
+  /** The index of the interface of this name; `undefined` where there is none. To read it whole takes ten times as long. */
+  indexOf(name: string): number | undefined {
+    const { bytes, address } = this.#ifreqOf(name);
+    if (this.#libc.calls.ioctl(this.#fd, SIOCGIFINDEX, address) !== 0) return undefined;
+    return new DataView(bytes.buffer).getInt32(ifreqDataAt, true);
+  }
+
   #ifreqOf(ifname: string): NetlinkBuffers["ifreq"] {
     const { ifreq } = this.#buffers;
     ifreq.bytes.fill(0);

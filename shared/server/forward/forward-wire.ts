@@ -1,5 +1,3 @@
-import { concat } from "../../rpc/h2-frames.ts";
-
 /**
  * The bytes of a forwarded call, as `forward/PROTOCOL.md` has them: what the small program in front of the executable
  * sends to a daemon instead of running the plugin, and the answers.
@@ -18,8 +16,9 @@ export const maxTextBytes = 64 * 1024;
 /** Both texts of an answer. */
 export const maxAnswerBytes = 4 * 1024 * 1024;
 
-const requestMark = [0, 0x50, 0x46];
-const answerMark = [0, 0x50, 0x41];
+/** "PF" behind a zero, as a number without the protocol's byte; "PA" likewise. */
+const requestMark = 0x46_50_00;
+const answerMark = 0x41_50_00;
 const protocol = 1;
 
 /** The plugins by their number on the wire. */
@@ -45,8 +44,8 @@ export type HeadOutcome =
 
 /** @param bytes `requestHeadBytes` of them */
 export function readHead(bytes: Uint8Array): HeadOutcome {
-  if (requestMark.some((byte, at) => bytes[at] !== byte)) return { t: "garbage" };
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if ((view.getUint32(0, true) & 0xff_ff_ff) !== requestMark) return { t: "garbage" };
   const [envBytes, stdinBytes] = [view.getUint32(4, true), view.getUint32(8, true)];
   const face = faces[view.getUint32(12, true)];
   const isKnown = bytes[3] === protocol && face !== undefined;
@@ -56,12 +55,17 @@ export function readHead(bytes: Uint8Array): HeadOutcome {
     envBytes,
     stdinBytes,
     face,
-    startedUptimeMs: Number(view.getBigUint64(16, true)) / 1000,
-    untilUptimeMs: Number(view.getBigUint64(24, true)) / 1000,
+    startedUptimeMs: uint64At(view, 16) / 1000,
+    untilUptimeMs: uint64At(view, 24) / 1000,
     buildId: bytes.slice(32, requestHeadBytes),
   };
   return { t: "call", head };
 }
+
+const uint64At = (view: DataView, at: number): number =>
+  view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+
+const strictly = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
  * The caller's variables; `undefined` if they are ambiguous as text: a name that occurs twice, or bytes that are no
@@ -70,18 +74,21 @@ export function readHead(bytes: Uint8Array): HeadOutcome {
 export function readVariables(bytes: Uint8Array): Readonly<Record<string, string>> | undefined {
   let text: string;
   try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    text = strictly.decode(bytes);
   } catch {
     return undefined;
   }
-  if (!text.endsWith("\0")) return undefined;
-  const variables = new Map<string, string>();
-  for (const pair of text.slice(0, -1).split("\0")) {
-    const equals = pair.indexOf("=");
-    if (equals < 1 || variables.has(pair.slice(0, equals))) return undefined;
-    variables.set(pair.slice(0, equals), pair.slice(equals + 1));
+  // Without a prototype, so that no name means something else.
+  const variables: Record<string, string> = Object.create(null);
+  for (let at = 0; at < text.length; ) {
+    const [equals, end] = [text.indexOf("=", at), text.indexOf("\0", at)];
+    if (end < 0 || equals <= at || equals > end) return undefined;
+    const name = text.slice(at, equals);
+    if (variables[name] !== undefined) return undefined;
+    variables[name] = text.slice(equals + 1, end);
+    at = end + 1;
   }
-  return Object.fromEntries(variables);
+  return text === "" ? undefined : variables;
 }
 
 /** The outcome of a call that was carried out, or refused by the plugin. */
@@ -95,10 +102,17 @@ const kinds = { done: 1, pass: 2, taken: 3 } as const;
 
 /** `undefined` where it is longer than an answer can be. */
 export function encodeDone({ status, stdout, stderr }: Done): Uint8Array | undefined {
-  const [out, err] = [new TextEncoder().encode(stdout), new TextEncoder().encode(stderr)];
+  const encoder = new TextEncoder();
+  const out = encoder.encode(stdout);
+  const err = stderr === "" ? noText : encoder.encode(stderr);
   if (out.length + err.length > maxAnswerBytes) return undefined;
-  return concat([answerHead(kinds.done, status, out.length, err.length, 0), out, err]);
+  const answer = answerHead(kinds.done, status, out.length, err.length, 0);
+  answer.set(out, answerHeadBytes);
+  answer.set(err, answerHeadBytes + out.length);
+  return answer;
 }
+
+const noText = new Uint8Array(0);
 
 /** Nothing has been and will be done: the caller runs the call itself. */
 export const encodePass = (): Uint8Array => answerHead(kinds.pass, 0, 0, 0, 0);
@@ -106,9 +120,17 @@ export const encodePass = (): Uint8Array => answerHead(kinds.pass, 0, 0, 0, 0);
 /** The call is taken: the caller waits so long from now on. */
 export const encodeTaken = (moreMs: number): Uint8Array => answerHead(kinds.taken, 0, 0, 0, moreMs);
 
-function answerHead(...numbers: readonly number[]): Uint8Array {
-  const bytes = new Uint8Array([...answerMark, protocol, ...new Array(numbers.length * 4).fill(0)]);
+const answerHeadBytes = 24;
+
+/** An answer with room for its texts. */
+function answerHead(kind: number, status: number, outBytes: number, errBytes: number, moreMs: number): Uint8Array {
+  const bytes = new Uint8Array(answerHeadBytes + outBytes + errBytes);
   const view = new DataView(bytes.buffer);
-  for (const [i, number] of numbers.entries()) view.setUint32(4 + 4 * i, number, true);
+  view.setUint32(0, answerMark + protocol * 2 ** 24, true);
+  view.setUint32(4, kind, true);
+  view.setUint32(8, status, true);
+  view.setUint32(12, outBytes, true);
+  view.setUint32(16, errBytes, true);
+  view.setUint32(20, moreMs, true);
   return bytes;
 }

@@ -43,8 +43,7 @@ export class ForwardedCalls {
 
   /** Whether a call with this head is accepted, and there is room for it. Then it has to `leave`. */
   enter({ face, buildId, envBytes, stdinBytes }: RequestHead): boolean {
-    const isOurs = buildId.every((byte, at) => byte === this.#forwarding.buildId[at]);
-    if (!isOurs || envBytes + stdinBytes > maxCallBytes) return false;
+    if (!isSame(buildId, this.#forwarding.buildId) || envBytes + stdinBytes > maxCallBytes) return false;
     if (this.#forwarding.runners[face] === undefined || this.#open >= maxForwardedCalls) return false;
     this.#open++;
     return true;
@@ -71,4 +70,9 @@ export class ForwardedCalls {
       return { t: "lost" };
     }
   }
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  for (let at = 0; at < one.length; at++) if (one[at] !== other[at]) return false;
+  return true;
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { decodeAnswers, encodeRequest, type RequestText } from "../../../test/fakes/forward-request.ts";
 import { atOnce } from "../../../test/fakes/http2/scripted-client.ts";
+import type { EndSignal } from "../../async/late-signal.ts";
 import { limits } from "../../limits.ts";
 import { createLogger } from "../../log.ts";
 import { uptimeMs } from "../../os/uptime.ts";
@@ -156,7 +157,7 @@ describe("a connection with one forwarded call", () => {
     const strange = new Peer(calls);
     strange.connection.receive(new Uint8Array(100));
     expect([strange.connection.isOver, strange.answers]).toEqual([true, []]);
-    let signal: AbortSignal | undefined;
+    let signal: EndSignal | undefined;
     runner = (_, hosted) => {
       ({ signal } = hosted);
       return new Promise(() => undefined);

@@ -1,3 +1,4 @@
+import { LateSignal } from "../../async/late-signal.ts";
 import { limits } from "../../limits.ts";
 import type { TurnTaker } from "../http2/call-queue.ts";
 import { HeldBytes, type RequestMemory } from "../http2/request-memory.ts";
@@ -48,7 +49,7 @@ type State =
 export class ForwardedConnection {
   readonly #options: ForwardedOptions;
   readonly #held: HeldBytes;
-  readonly #gone = new AbortController();
+  readonly #gone = new LateSignal();
   #late: ReturnType<typeof setTimeout> | undefined;
   #state: State = { t: "head" };
   #bytes: Uint8Array = new Uint8Array(requestHeadBytes);
@@ -190,7 +191,7 @@ export class ForwardedConnection {
     }
     const call = { env, stdin: texts.subarray(envBytes), face, startedUptimeMs, untilUptimeMs };
     const caller: Caller = {
-      signal: this.#gone.signal,
+      signal: this.#gone,
       taken: (moreMs) => this.#say(encodeTaken(Math.min(moreMs, limits.longestTimeoutMs))),
     };
     void this.#options.calls.run(call, caller).then((outcome) => this.#finish(outcome));

@@ -1,3 +1,4 @@
+import type { EndSignal } from "../../async/late-signal.ts";
 import { encodeError, type PluginIo } from "../../cni/dispatch.ts";
 import type { KnownConfs } from "../../cni/known-confs.ts";
 import { latestVersion } from "../../cni/versions.ts";
@@ -18,7 +19,7 @@ export interface ForwardedCall extends Pick<RequestHead, "face" | "startedUptime
 /** The caller, as the code that runs its call sees it. */
 export interface Caller {
   /** Aborted when it has gone. */
-  readonly signal: AbortSignal;
+  readonly signal: EndSignal;
   /** Makes it wait so long from now on; called before anything is changed, so that it stays with this call. */
   taken(moreMs: number): void;
 }
@@ -34,7 +35,7 @@ export type Outcome =
 export interface HostedCall {
   readonly call: ForwardedCall;
   /** Aborted when the caller has gone. */
-  readonly signal: AbortSignal;
+  readonly signal: EndSignal;
   /**
    * Has the caller run the call itself, because only its process can; before anything has been changed.
    * @throws always

@@ -2,6 +2,8 @@ import type { ProgramEnded } from "../../../agent/platform/run-program.ts";
 import type { ChangeSocket } from "../../../agent/protocols/netlink/change-socket.ts";
 import type { RawMessage } from "../../../agent/protocols/netlink/message-reader.ts";
 import type { NetworkNamespace, OpenedNamespace } from "../../../agent/protocols/netlink/namespace.ts";
+import { Errno } from "../../../agent/protocols/netlink/errno.ts";
+import { NetlinkError } from "../../../agent/protocols/netlink/netlink-error.ts";
 import { NamespaceInMemory } from "./namespace.ts";
 import { LinkSocketInMemory } from "./node-links.ts";
 import { type ChainInMemory, PacketFilterInMemory } from "./packet-filter.ts";
@@ -103,8 +105,10 @@ export class Kernel implements Disposable {
     return port === 1;
   }
 
-  writeSysctlIn({ path }: NetworkNamespace, file: string, value: string): void {
-    this.#node.pods.get(path)?.sysctls.set(file, value);
+  writeSysctl(file: string, value: string, namespace?: NetworkNamespace): void {
+    const { sysctls } = (namespace === undefined ? undefined : this.#node.pods.get(namespace.path)) ?? this.#node.own;
+    if (!sysctls.has(file)) throw new NetlinkError(`open "${file}"`, Errno.ENOENT);
+    sysctls.set(file, value);
   }
 
   [Symbol.dispose](): void {}

@@ -70,6 +70,10 @@ export class LinkSocketInMemory extends SocketInMemory {
     return link !== undefined && link.index === index && link.up && formatMac(link.mac) === mac;
   }
 
+  indexOf(name: string): number | undefined {
+    return this.#in.named(name)?.index;
+  }
+
   settleCarrier(ifname: string): void {
     this.#ethtool("carrier", ifname);
   }
