@@ -179,8 +179,28 @@ describeWith("an operator with a kubeconfig, at a real API server", needs, () =>
     expect(status.stdout).toMatch(/^pipette agent .*data path bridge\n.*shop\/web\n.*no problems\n$/s);
     const doctor = await runAt("pipette doctor", doctorCommand, ["--node", "node-a", ...kubeconfig]);
     expect([doctor.status, doctor.stdout]).toEqual([0, expect.stringMatching(/leases?, 1 interface of pods: /)]);
-    const which = await runAt("pipette status", statusCommand, kubeconfig);
-    expect([which.status, which.stderr]).toEqual([2, expect.stringMatching(/has 3, wanted "--node" with one of them/)]);
+    hostile.answer = () => ({ body: "<html>" });
+    const all = await runAt("pipette status", statusCommand, kubeconfig);
+    expect([all.status, all.stdout]).toEqual([
+      2,
+      expect.stringMatching(/^NODE +STATE .*\nnode-a +ready .* bridge .* 0\n$/),
+    ]);
+    expect(all.stderr.trimEnd().split("\n")).toEqual([
+      expect.stringContaining('node "node-b" cannot be reached by the API server'),
+      expect.stringMatching(/of node "node-c": its answer cannot be read/),
+    ]);
+    const listed = await runAt("pipette doctor", doctorCommand, ["-A", "-o", "json", ...kubeconfig]);
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      kind: "list",
+      items: [{ kind: "doctor", node: "node-a" }],
+      failures: [{ node: "node-b" }, { node: "node-c" }],
+    });
+    // As a plugin of kubectl it is about the cluster, also on a machine that has an agent.
+    const asPlugin = await runAt("pipette status", statusCommand, [], {
+      isKubectl: true,
+      env: { KUBECONFIG: join(directory, "viewer") },
+    });
+    expect(asPlugin.stdout).toBe(all.stdout);
     const repair = await runAt("pipette doctor", doctorCommand, ["--node", "node-a", "--repair", ...kubeconfig]);
     expect([repair.status, repair.stderr]).toEqual([2, expect.stringContaining("are for the node itself")]);
   });
