@@ -1,10 +1,15 @@
 /** The operator's tool: documents of nodes and of the cluster, by a socket, by an API server, or from a bundle. */
 
 export type { NodeFailure } from "./ask-nodes.ts";
-export { archiveOf, writeBundle } from "./bundle/archive.ts";
+export { archiveOf } from "./bundle/archive.ts";
+export { BundleFile } from "./bundle/bundle-file.ts";
+export { apiItems, podItems } from "./bundle/cluster-items.ts";
 export { collect, type Item } from "./bundle/collect.ts";
-export { agentPodItems, clusterItems, documentItems } from "./bundle/items.ts";
+export { clusterItems, documentItems } from "./bundle/items.ts";
+export { limits as bundleLimits } from "./bundle/limits.ts";
 export { Redactor } from "./bundle/redact.ts";
+export { listAgentPods, listControllerPods } from "./cluster/agent-pods.ts";
+export { ClusterSource } from "./cluster/cluster-source.ts";
 export { chosenNodes } from "./commands/chosen-nodes.ts";
 export { getCommand } from "./commands/get-command.ts";
 export { logLevelCommand } from "./commands/log-level-command.ts";

@@ -103,14 +103,14 @@ describeWith("forms of status and doctor, by the socket and from a bundle", ["li
     for (const { code } of findings) expect(wide.stdout).toContain(`  code: ${code}\n`);
   }, 30_000);
 
-  test.each([
+  test.each<[string, string[], RegExp]>([
     ["status", ["--json", "-o", "yaml"], /^Cannot choose a form: "--json" and "--output yaml" are both there/],
     ["status", ["-o", "xml"], /"xml"/],
     ["status", ["--node", "Über"], /^Cannot choose nodes: "--node" is "Über", wanted the name of a node/],
     ["status", ["--node", "a", "-A"], /"--node" and "--all-nodes" are both there/],
     ["doctor", ["--watch", "--repair"], /"--watch" looks again and again, wanted it without "--repair" or "-"/],
     ["doctor", ["--json", "-o", "table"], /wanted one of them/],
-  ] as const)("%s %j is refused in a sentence", async (name, args, sentence) => {
+  ])("%s %j is refused in a sentence", async (name, args, sentence) => {
     const way = args.includes("--repair") ? ["--config", home.configFile] : ["--socket", home.socket];
     const { status, stdout, stderr } = await run(name, ...way, ...args);
     expect([status, stdout, stderr]).toEqual([2, "", expect.stringMatching(sentence)]);
