@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { findHelm } from "../../build/helm.ts";
 import { template } from "../../build/manifests.ts";
 import { objectsIn, pathOf } from "../manifests/manifest.ts";
+import { HoldingProxy } from "../registry/holding-proxy.ts";
 import { AgentHome, type AgentProcess, eventually, resultOf } from "../support/agent-process.ts";
+import { NetworkNamespace } from "../support/network-namespace.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { ApiServer } from "./api-server.ts";
 import { requestToken } from "./service-account.ts";
@@ -53,7 +55,9 @@ export class OperatorCluster implements AsyncDisposable {
     await using stack = new AsyncDisposableStack();
     const sandbox = stack.use(await NetworkSandbox.enter(prefix));
     await sandbox.node(`ip addr add ${address}/32 dev lo`);
-    const server = stack.use(await ApiServer.start({ flags: { "allow-privileged": true } }));
+    const server = stack.use(
+      await ApiServer.start({ flags: { "allow-privileged": true, "kubelet-preferred-address-types": "InternalIP" } }),
+    );
     const cluster = new OperatorCluster(stack.move(), server, sandbox);
     await cluster.#ship();
     await server.certificates.make("hostile", "ca", address);
@@ -92,7 +96,7 @@ export class OperatorCluster implements AsyncDisposable {
   }
 
   /** As the DaemonSet makes it, and as its kubelet reports it. @param status more of it */
-  async agentPod(node: string, containerPort: number, status: object = {}): Promise<void> {
+  async agentPod(node: string, containerPort: number, status: object = {}, podIP = address): Promise<void> {
     const labels = { "app.kubernetes.io/name": "pipette", "app.kubernetes.io/component": "agent" };
     const metadata = { name: `agent-of-${node}`, namespace: "kube-system", labels };
     const ports = [{ name: "https", containerPort }];
@@ -105,25 +109,43 @@ export class OperatorCluster implements AsyncDisposable {
     const path = "/api/v1/namespaces/kube-system/pods";
     await this.server.create(path, { metadata, spec });
     const conditions = [{ type: "Ready", status: "True" }];
-    const whole = { phase: "Running", podIP: address, podIPs: [{ ip: address }], conditions, ...status };
+    const whole = { phase: "Running", podIP, podIPs: [{ ip: podIP }], conditions, ...status };
     const answer = await this.server.ask("PATCH", `${path}/${metadata.name}/status`, { status: whole });
     if (answer.status !== 200) throw new Error(`The API server answers ${answer.status}: ${answer.body.message}`);
   }
 
-  /** A real agent that listens for operators as this node's. */
+  /**
+   * A real agent that listens for operators as this node's. Without a place it has the network of the API server.
+   */
   async agent(
     node: string,
     port: number,
-    changes: Readonly<Record<string, unknown>> = {},
+    place: { readonly at: string; readonly prefix: readonly string[] } = { at: address, prefix: [] },
   ): Promise<{ readonly home: AgentHome; readonly agent: AgentProcess }> {
     const { server } = this;
     const token = join(this.directory, `token-of-${node}`);
     writeFileSync(token, await requestToken(server, {}), { mode: 0o600 });
-    const access = { server: server.url, ca: server.ca, token };
-    const home = this.#stack.use(new AgentHome({ metrics: { listen: `${address}:${port}`, ...access }, ...changes }));
+    const metrics = { listen: `${place.at}:${port}`, server: server.url, ca: server.ca, token };
+    const home = this.#stack.use(new AgentHome({ metrics }, undefined, place.prefix));
     const agent = await home.start({ PIPETTE_NODE_NAME: node });
     await agent.logged(({ message }) => message === "metrics are served");
     return { home, agent };
+  }
+
+  /** A network beside that of the API server, for an agent of its own: reached by a wire, and with a way to it. */
+  async place(at: string): Promise<{ readonly at: string; readonly prefix: readonly string[] }> {
+    const namespace = this.#stack.use(NetworkNamespace.create());
+    this.#stack.use(await HoldingProxy.into(namespace.within, this.server.url));
+    await this.sandbox.node(`ip link add ptwire type veth peer name eth0 netns ${namespace.path}`);
+    await this.sandbox.node("ip link set ptwire up");
+    await this.sandbox.node(`ip route add ${at}/32 dev ptwire`);
+    await namespace.ip(
+      "link set lo up",
+      "link set eth0 up",
+      `addr add ${at}/32 dev eth0`,
+      `route add ${address}/32 dev eth0`,
+    );
+    return { at, prefix: ["setpriv", "--pdeathsig", "KILL", "nsenter", `--net=${namespace.path}`] };
   }
 
   async addPod(home: AgentHome, id: string, name: string): Promise<void> {
