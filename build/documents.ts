@@ -5,7 +5,7 @@ import { agentSchema } from "../agent/config/agent-config.ts";
 import { agentMetrics } from "../agent/metrics/agent-metrics.ts";
 import { serviceFileSchema } from "../agent/services/mod.ts";
 import { controllerMetrics } from "../controller/controller-metrics.ts";
-import { bundleIndexSchema, clusterDocuments, nodeDocuments } from "../shared/documents/mod.ts";
+import { bundleIndexSchema, clusterDocuments, nodeDocuments, reportDocuments } from "../shared/documents/mod.ts";
 import type { Definitions } from "../shared/metrics/mod.ts";
 import type { Key, Keys, ObjectSchema, Schema } from "../shared/schema/schema.ts";
 
@@ -32,6 +32,7 @@ const kinds: readonly DocumentKind[] = [
 const spoken: Readonly<Record<string, { readonly schema: ObjectSchema; readonly title: string }>> = {
   ...nodeDocuments,
   ...clusterDocuments,
+  ...reportDocuments,
   bundle: { schema: bundleIndexSchema, title: "the index of a support bundle" },
 };
 

@@ -1,6 +1,4 @@
-import type { NodeKind } from "../shared/documents/mod.ts";
 import { CniError } from "../shared/errors.ts";
-import type { Answer, DocumentSource, Question } from "./document-source.ts";
 
 /** Nodes that are asked at a time: an API server serves others too. */
 const atATime = 12;
@@ -52,16 +50,3 @@ export async function askEach<T>(
     failures: nodes.flatMap((node) => (failed.has(node) ? [{ node, reason: failed.get(node) ?? "" }] : [])),
   };
 }
-
-/** The documents of several nodes. */
-export const documentsOf = <K extends NodeKind>(
-  source: DocumentSource,
-  nodes: readonly string[],
-  question: Question<K>,
-  signal: AbortSignal,
-): Promise<NodeAnswers<Answer<K> & { readonly t: "document" }>> =>
-  askEach(nodes, signal, async (node, each) => {
-    const answer = await source.get(node, question, each);
-    if (answer.t === "document") return answer;
-    throw new Error("it says that nothing has changed, and nobody asked that");
-  });

@@ -1,17 +1,45 @@
 import type { NodeDocumentOf, NodeKind } from "../shared/documents/mod.ts";
 import type { DocumentSource } from "./document-source.ts";
 
+/** Which documents make up what is shown of a node. */
+export interface Wanted<K extends NodeKind> {
+  readonly kinds: readonly K[];
+  /** As `Question.name`: narrows each of them down. */
+  readonly name?: string;
+}
+
+/** What one node says of that. */
+export interface NodeSaid<K extends NodeKind> {
+  readonly node: string;
+  /** Of the latest of its documents, milliseconds since 1970. */
+  readonly atMs: number;
+  readonly documents: { readonly [Each in K]: NodeDocumentOf<Each> };
+}
+
 /** Documents of one node, all at once. @throws {CniError} as `DocumentSource.get` */
-export async function documentsOfNode<K extends NodeKind>(
+export async function askNode<K extends NodeKind>(
   source: DocumentSource,
   node: string,
-  kinds: readonly K[],
+  { kinds, ...name }: Wanted<K>,
   signal: AbortSignal,
-): Promise<{ readonly [Each in K]: NodeDocumentOf<Each> }> {
+): Promise<NodeSaid<K>> {
   const read = async (kind: K) => {
-    const answer = await source.get(node, { kind }, signal);
-    if (answer.t === "document") return [kind, answer.document] as const;
+    const answer = await source.get(node, { kind, ...name }, signal);
+    if (answer.t === "document") return [kind, answer] as const;
     throw new Error("it says that nothing has changed, and nobody asked that");
   };
-  return Object.fromEntries(await Promise.all(kinds.map(read))) as { readonly [Each in K]: NodeDocumentOf<Each> };
+  return saidBy(node, new Map(await Promise.all(kinds.map(read))));
+}
+
+/** @param answers one of each kind that is wanted */
+export function saidBy<K extends NodeKind>(
+  node: string,
+  answers: ReadonlyMap<K, { readonly atMs: number; readonly document: unknown }>,
+): NodeSaid<K> {
+  const documents = Object.fromEntries([...answers].map(([kind, { document }]) => [kind, document]));
+  return {
+    node,
+    atMs: Math.max(0, ...[...answers.values()].map(({ atMs }) => atMs)),
+    documents: documents as NodeSaid<K>["documents"],
+  };
 }

@@ -1,5 +1,6 @@
 import { stringify } from "yaml";
 import { documentVersion } from "../shared/documents/mod.ts";
+import { CniCode, CniError } from "../shared/errors.ts";
 import { printable } from "../shared/printable.ts";
 import type { OptionSpec } from "../shared/terminal/command.ts";
 import { formatJson } from "../shared/terminal/printable.ts";
@@ -14,8 +15,21 @@ export const outputOption = {
   output: { value: "FORM", short: "o", of: outputForms, help: "how to print it (default table)" },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
-export const formOf = (output: string | undefined): OutputForm =>
-  outputForms.find((form) => form === output) ?? "table";
+/**
+ * @param json the older `--json` of a command that has both
+ * @throws {CniError} 7 where they contradict each other
+ */
+export function formOf(output: string | undefined, json = false): OutputForm {
+  if (json && output !== undefined && output !== "json")
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot choose a form: "--json" and "--output ${output}" are both there, wanted one of them`,
+    );
+  return json ? "json" : (outputForms.find((form) => form === output) ?? "table");
+}
+
+/** What a watch puts between two looks: documents of YAML need it, tables are told apart, and JSON has its own ends. */
+export const betweenLooks: Readonly<Record<OutputForm, string>> = { table: "\n", wide: "\n", json: "", yaml: "---\n" };
 
 /** Rows of a table on a terminal; beyond, nobody reads them, and programs take JSON. */
 const maxShown = 2_000;
@@ -34,12 +48,26 @@ export const asData = (form: "json" | "yaml", value: unknown): string =>
   form === "json" ? formatJson(value) : yamlText(value);
 
 /** What several nodes say, and who of them says nothing. */
-export const listOf = (documents: readonly unknown[], failures: readonly NodeFailure[]): object => ({
+const listOf = (documents: readonly unknown[], failures: readonly NodeFailure[]): object => ({
   kind: "list",
   version: documentVersion,
   items: documents,
   failures,
 });
+
+/**
+ * The same of nodes: of one its own object, as long as it was there; else a list with those that say nothing.
+ * @param ofSeveral several were asked for, or all
+ */
+export function nodesAsData(
+  form: "json" | "yaml",
+  documents: readonly unknown[],
+  failures: readonly NodeFailure[],
+  ofSeveral: boolean,
+): string {
+  const [only] = documents;
+  return asData(form, ofSeveral || failures.length > 0 ? listOf(documents, failures) : only);
+}
 
 /** YAML that is safe on a terminal: JSON's escapes are those of its double quotes. */
 function yamlText(value: unknown): string {

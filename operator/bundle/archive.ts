@@ -1,9 +1,6 @@
 import { createHash } from "node:crypto";
-import { open } from "node:fs/promises";
 import { tar } from "../../shared/archive/tar.ts";
 import { type BundleIndex, documentVersion } from "../../shared/documents/mod.ts";
-import { CniCode, CniError } from "../../shared/errors.ts";
-import { reasonOf } from "../../shared/reason.ts";
 import { version } from "../../shared/version.ts";
 import type { Collected } from "./collect.ts";
 
@@ -77,22 +74,4 @@ export function archiveOf(collected: Collected, about: About): Uint8Array<ArrayB
       mtime,
     ),
   );
-}
-
-/**
- * Writes a new file that only this user may read: what was left out of it is not all that could be used against a node.
- * @throws {CniError} 5, also where there is a file already
- */
-export async function writeBundle(path: string, bytes: Uint8Array): Promise<void> {
-  try {
-    await using file = await open(path, "wx", 0o600);
-    await file.writeFile(bytes);
-    await file.sync();
-  } catch (caught) {
-    const is =
-      caught instanceof Error && "code" in caught && caught.code === "EEXIST"
-        ? "it is there already"
-        : reasonOf(caught);
-    throw new CniError(CniCode.io, `Cannot write the bundle "${path}": ${is}`, { cause: caught });
-  }
 }

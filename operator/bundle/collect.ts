@@ -5,11 +5,17 @@ import { limits } from "./limits.ts";
 export interface Item {
   /** In the bundle: `nodes/a/pods.json`. */
   readonly path: string;
-  /** A text, or a document. It may go on after its time; nobody waits for it then. @throws why it cannot be had */
-  readonly work: (signal: AbortSignal) => Promise<string | object>;
+  /**
+   * A text, or a document; `undefined`: there is none, and nothing is wrong with that. It may go on after its time;
+   * nobody waits for it then.
+   * @throws why it cannot be had
+   */
+  readonly work: (signal: AbortSignal) => Promise<string | object | undefined>;
   readonly withinMs?: number;
   /** Of a longer text the end is kept: of logs, not of dumps. */
   readonly keepsEnd?: boolean;
+  /** Whose it is: one node that sends too much takes room from itself, and not from the others. */
+  readonly node?: string;
 }
 
 export interface Collected {
@@ -31,28 +37,38 @@ export async function collect(
   items: readonly Item[],
   cleaner: Cleaner,
   told: (done: number, total: number) => void = () => undefined,
+  atATime: number = limits.atATime,
 ): Promise<Collected> {
   const files: { path: string; bytes: Uint8Array }[] = [];
   const failures: { item: string; reason: string }[] = [];
   const waiting = [...items];
   let bytesLeft = limits.bundleBytes;
+  const nodes = new Map<string, number>(items.flatMap(({ node }) => (node === undefined ? [] : [[node, 0]])));
+  const nodeBytes = Math.max(limits.itemBytes, Math.floor(limits.bundleBytes / Math.max(1, nodes.size)));
   let done = 0;
   const one = async (item: Item): Promise<void> => {
     try {
-      const bytes = cleaned(await withinTime(item), item, cleaner);
+      const value = await withinTime(item);
+      if (value === undefined) return;
+      const bytes = cleaned(value, item, cleaner);
+      const ofNode = bytes.length + (item.node === undefined ? 0 : (nodes.get(item.node) ?? 0));
+      if (item.node !== undefined && ofNode > nodeBytes)
+        throw new Error(`it has ${bytes.length} bytes, and of one node there is room for ${nodeBytes} in all`);
+      if (item.node !== undefined) nodes.set(item.node, ofNode);
       if (bytes.length > bytesLeft)
         throw new Error(`it has ${bytes.length} bytes, and the bundle has room for ${bytesLeft} more`);
       bytesLeft -= bytes.length;
       files.push({ path: item.path, bytes });
     } catch (caught) {
       failures.push({ item: item.path, reason: cleaner.text(reasonOf(caught)) });
+    } finally {
+      told(++done, items.length);
     }
-    told(++done, items.length);
   };
   const work = async (): Promise<void> => {
     for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await one(item);
   };
-  await Promise.all(Array.from({ length: Math.min(limits.atATime, items.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(atATime, items.length) }, work));
   const byPath =
     <T>(of: (one: T) => string) =>
     (a: T, b: T) =>
@@ -60,7 +76,7 @@ export async function collect(
   return { files: files.toSorted(byPath(({ path }) => path)), failures: failures.toSorted(byPath(({ item }) => item)) };
 }
 
-async function withinTime({ work, withinMs = limits.itemMs }: Item): Promise<string | object> {
+async function withinTime({ work, withinMs = limits.itemMs }: Item): Promise<string | object | undefined> {
   const late = AbortSignal.timeout(withinMs);
   const gone = Promise.withResolvers<never>();
   late.addEventListener("abort", () => gone.reject(new Error(`it was not there after ${withinMs} ms`)), { once: true });
@@ -79,8 +95,15 @@ function cleaned(value: string | object, { keepsEnd = false }: Item, cleaner: Cl
     return bytes;
   }
   const most = limits.itemBytes;
+  if (value.length <= most) return new TextEncoder().encode(cleaner.text(value));
   const note = `[${value.length - most} characters were left out here]\n`;
-  // Cut before it is searched: a secret that is cut in two is looked for on both sides of nothing.
-  const part = value.length <= most ? value : keepsEnd ? note + value.slice(-most) : value.slice(0, most) + note;
-  return new TextEncoder().encode(cleaner.text(part));
+  // With more than is kept: a secret that the cut goes through is seen whole, and is gone before.
+  const seen = most + limits.overlapChars;
+  const clean = cleaner.text(keepsEnd ? value.slice(-seen) : value.slice(0, seen));
+  // At the far end of it a secret may be cut in two, however much was left out of the rest.
+  const far = value.length > seen ? limits.overlapChars : 0;
+  const part = keepsEnd
+    ? note + clean.slice(Math.max(clean.length - most, far))
+    : clean.slice(0, Math.max(0, Math.min(most, clean.length - far))) + note;
+  return new TextEncoder().encode(part);
 }

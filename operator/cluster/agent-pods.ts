@@ -17,8 +17,11 @@ export interface AgentPod {
   readonly port: number | undefined;
 }
 
-/** What the chart calls the agents' pods, of either system. */
-const labels = "app.kubernetes.io/name=pipette,app.kubernetes.io/component in (agent,agent-windows)";
+/** What the chart calls the agents' pods, of either system, and those of its controller. */
+const labels = {
+  agents: "app.kubernetes.io/name=pipette,app.kubernetes.io/component in (agent,agent-windows)",
+  controllers: "app.kubernetes.io/name=pipette,app.kubernetes.io/component=controller",
+} as const;
 /** The port of the container, by the chart's name for it. */
 const portName = "https";
 
@@ -46,12 +49,28 @@ export async function listAgentPods(
   node: string | undefined,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, AgentPod>> {
-  const selection = { namespace, labels, ...(node === undefined ? {} : { fields: `spec.nodeName=${node}` }) };
+  const selection = {
+    namespace,
+    labels: labels.agents,
+    ...(node === undefined ? {} : { fields: `spec.nodeName=${node}` }),
+  };
   const found = new Map<string, AgentPod>();
   for await (const { items } of listPages(client, agentPods, selection, signal))
     for (const item of items) {
       const pod = agentPods.project(item);
       if (pod !== undefined && found.get(pod.node)?.isReady !== true) found.set(pod.node, pod);
     }
+  return found;
+}
+
+/** Names of the controller's pods. @throws {ApiError} */
+export async function listControllerPods(
+  client: ApiClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  for await (const { items } of listPages(client, agentPods, { namespace, labels: labels.controllers }, signal))
+    found.push(...items.flatMap((item) => agentPods.project(item)?.name ?? []));
   return found;
 }

@@ -42,6 +42,11 @@ export class ClusterSource implements DocumentSource {
     this.title = client.server;
   }
 
+  /** For what the API server knows itself: its client, which is closed with this, and where Pipette is. */
+  get api(): { readonly client: ApiClient; readonly namespace: string } {
+    return { client: this.#client, namespace: this.#namespace };
+  }
+
   /** Those that have an agent. */
   async nodes(signal: AbortSignal): Promise<readonly string[]> {
     const pods = await listAgentPods(this.#client, this.#namespace, undefined, signal);

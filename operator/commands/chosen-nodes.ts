@@ -25,17 +25,4 @@ export async function chosenNodes(
   return (await source.nodes(signal)).toSorted();
 }
 
-/** The one node of a command that is about one. @throws {CniError} 7 where there are several, and none is named */
-export async function theNode(source: DocumentSource, named: string | undefined, signal: AbortSignal): Promise<string> {
-  const [node, ...more] = await chosenNodes(
-    source,
-    { node: named === undefined ? [] : [named], "all-nodes": false },
-    signal,
-  );
-  if (node !== undefined && more.length === 0) return node;
-  throw wrong(
-    `${source.title} has ${more.length === 0 ? "none" : `${more.length + 1}`}, wanted "--node" with one of them`,
-  );
-}
-
 const wrong = (is: string): CniError => new CniError(CniCode.invalidConfig, `Cannot choose nodes: ${is}`);

@@ -4,13 +4,14 @@ import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { printableLines } from "../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../shared/terminal/terminal-io.ts";
-import { documentsOf, type NodeFailure } from "../ask-nodes.ts";
-import type { DocumentSource, Question } from "../document-source.ts";
-import { asData, asTable, formOf, listOf, type OutputForm, outputOption, type Printed } from "../output.ts";
+import type { NodeFailure } from "../ask-nodes.ts";
+import type { DocumentSource } from "../document-source.ts";
+import type { NodeSaid } from "../node-report.ts";
+import { asData, asTable, formOf, nodesAsData, type OutputForm, outputOption } from "../output.ts";
 import { flowsOfTable, nodesTable, type Table, tables } from "../tables/tables.ts";
 import { nodeOptions, openSource, wayOptions } from "../ways.ts";
 import { chosenNodes } from "./chosen-nodes.ts";
-import { watchNodes } from "./watch.ts";
+import { type Print, showNodes, watchOption } from "./show-nodes.ts";
 
 /** `node` is what `status` shows; here the nodes are asked as a cluster's. */
 const kinds = ["nodes", ...nodeKinds] as const;
@@ -34,7 +35,7 @@ flows a table, whose flows are shown then.`,
     namespace: { value: "NAME", short: "n", help: "only of this namespace" },
     ...outputOption,
     ...nodeOptions,
-    watch: { short: "w", help: "shows it again whenever it changes, until it is interrupted" },
+    ...watchOption,
     ...wayOptions,
   },
   exits: {
@@ -44,25 +45,19 @@ flows a table, whose flows are shown then.`,
     3: "there is none of this name",
   },
   run: async ({ options, operands: [kind = "", name] }, io) => {
-    const form = formOf(options.output);
     const action = `show the ${kind}`;
     const signal = new AbortController().signal;
     try {
+      const form = formOf(options.output);
       const elsewhere = options["all-nodes"] || options.node.length > 0;
       await using source = await openSource(options, elsewhere, io);
       if (!isNodeKind(kind)) return await showCluster(source, form, io, signal);
-      const question: Question = { kind, ...nameOf(kind, name, options.namespace) };
+      const wanted = { kinds: [kind], ...nameOf(kind, name, options.namespace) };
       const nodes = await chosenNodes(source, options, signal);
-      const asked: Asked = { source, question, nodes, form, ofSeveral: nodes.length > 1 || options["all-nodes"] };
-      if (options.watch)
-        return await watchNodes(asked, (printed, failures) => show(asked, printed, failures, io), io, signal);
-      const { answers, failures } = await documentsOf(source, nodes, question, signal);
-      return show(
-        asked,
-        answers.map(({ node, answer }) => ({ node, ...answer })),
-        failures,
-        io,
-      );
+      const asked: Asked = { kind, ...wanted, form, ofSeveral: nodes.length > 1 || options["all-nodes"] };
+      const print = (said: readonly NodeSaid<NodeKind>[], failures: readonly NodeFailure[]) =>
+        printed(asked, said, failures);
+      return await showNodes({ source, nodes, wanted, form, print }, options, io, signal);
     } catch (caught) {
       const { message, details } = CniError.from(caught, action);
       io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}`);
@@ -71,11 +66,10 @@ flows a table, whose flows are shown then.`,
   },
 });
 
-/** What is asked of whom, and how to print it. */
-export interface Asked {
-  readonly source: DocumentSource;
-  readonly question: Question;
-  readonly nodes: readonly string[];
+/** What was asked for, and how to print it. */
+interface Asked {
+  readonly kind: NodeKind;
+  readonly name?: string;
   readonly form: OutputForm;
   /** Rows say of which node they are. */
   readonly ofSeveral: boolean;
@@ -102,27 +96,29 @@ async function showCluster(
   return exitStatus.done;
 }
 
-/** @returns the exit status */
-function show(
-  { question, form, ofSeveral }: Asked,
-  printed: readonly Printed<unknown>[],
+function printed(
+  { kind, name, form, ofSeveral }: Asked,
+  said: readonly NodeSaid<NodeKind>[],
   failures: readonly NodeFailure[],
-  io: TerminalIo,
-): number {
-  const table = (question.kind === "flows" && question.name !== undefined
-    ? flowsOfTable
-    : tables[question.kind]) as unknown as Table<unknown, unknown>;
-  const documents = printed.map(({ document }) => document);
-  if (form === "json" || form === "yaml") {
-    const [only] = documents;
-    if (ofSeveral || failures.length > 0) io.stdout(asData(form, listOf(documents, failures)));
-    else io.stdout(asData(form, only));
-  } else if (printed.length > 0) io.stdout(asTable(printed, table, { wide: form === "wide", ofSeveral }));
-  for (const { reason } of failures) io.stderr(`${printableLines(reason)}\n`);
-  if (failures.length > 0) return exitStatus.cannotTell;
-  const isNamed = question.name !== undefined && !question.name.endsWith("/") && question.kind !== "flows";
-  if (isNamed && documents.every((document) => table.rowsOf(document).length === 0)) return exitStatus.notThere;
-  return question.kind === "findings" && documents.some(hasFindings) ? exitStatus.failed : exitStatus.done;
+): Print {
+  const table = (kind === "flows" && name !== undefined ? flowsOfTable : tables[kind]) as unknown as Table<
+    unknown,
+    unknown
+  >;
+  const all = said.map(({ node, atMs, documents }) => ({ node, atMs, document: documents[kind] as unknown }));
+  const documents = all.map(({ document }) => document);
+  const isNamed = name !== undefined && !name.endsWith("/") && kind !== "flows";
+  const isAbsent = isNamed && documents.every((document) => table.rowsOf(document).length === 0);
+  const status = kind === "findings" && documents.some(hasFindings) ? exitStatus.failed : exitStatus.done;
+  const isTable = form === "table" || form === "wide";
+  return {
+    text: !isTable
+      ? nodesAsData(form, documents, failures, ofSeveral)
+      : all.length === 0
+        ? ""
+        : asTable(all, table, { wide: form === "wide", ofSeveral }),
+    status: isAbsent ? exitStatus.notThere : status,
+  };
 }
 
 const hasFindings = (document: unknown): boolean =>

@@ -23,6 +23,7 @@ export {
   type PodsDocument,
 } from "./pod-documents.ts";
 export { maxDocumentBytes, readNodeDocument, readNodesDocument, readOne } from "./read-document.ts";
+export { reportDocuments } from "./report-documents.ts";
 export {
   type CallsDocument,
   type DocumentCall,

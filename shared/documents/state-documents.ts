@@ -18,10 +18,8 @@ const registryTrouble = object({
   sinceMs: required(count, "milliseconds since 1970"),
 });
 
-/** As `pipette status --json` has it under `status`, and the log level. */
-export const nodeSchema = object({
-  ...headOf("node"),
-  agentVersion: required(sentence, "the release of the agent"),
+/** What an agent says of itself, as `pipette status --json` has it under `status`, and the log level. */
+export const saidOfNode = {
   pid: required(count, "the agent's process"),
   startedAtMs: required(count, "milliseconds since 1970"),
   state: required(oneOf(nodeStates)),
@@ -42,15 +40,20 @@ export const nodeSchema = object({
   policyDifferences: required(sentences, "what is not in force of network policies"),
   serviceDifferences: required(sentences, "what is not in force of services"),
   servicesFault: required(sentence, "why services are not followed; empty where they are"),
+} as const;
+
+export const nodeSchema = object({
+  ...headOf("node"),
+  agentVersion: required(sentence, "the release of the agent"),
+  ...saidOfNode,
 });
 
 export type NodeDocument = Infer<typeof nodeSchema>;
 
 export const findingSeverities = ["error", "warning", "note"] as const;
 
-/** As `pipette doctor --json` has them. */
-export const findingsSchema = object({
-  ...headOf("findings"),
+/** What a doctor says, as `pipette doctor --json` has it. */
+export const saidByDoctor = {
   leases: required(count, "leases that were compared"),
   interfaces: required(count, "interfaces that were compared"),
   findings: required(
@@ -67,8 +70,9 @@ export const findingsSchema = object({
     ),
     "the worst first",
   ),
-  omitted,
-});
+} as const;
+
+export const findingsSchema = object({ ...headOf("findings"), ...saidByDoctor, omitted });
 
 export type FindingsDocument = Infer<typeof findingsSchema>;
 export type DocumentFinding = FindingsDocument["findings"][number];

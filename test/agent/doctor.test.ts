@@ -97,7 +97,8 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
     const text = await command();
     expect(text).toEqual({ status: 0, stdout: "4 leases, 2 interfaces of pods: all agree\n", stderr: "" });
     const json = await command("--json");
-    expect(JSON.parse(json.stdout)).toEqual({ leases: 4, interfaces: 2, findings: [], repaired: [] });
+    const head = { kind: "doctor", version: 1, node: expect.any(String) };
+    expect(JSON.parse(json.stdout)).toEqual({ ...head, leases: 4, interfaces: 2, findings: [], repaired: [] });
   });
 
   test("a lease without its interface, by the command: what, whom it believes, what to do, done", async () => {

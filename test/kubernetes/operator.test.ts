@@ -1,144 +1,45 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:https";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { doctorCommand } from "../../agent/commands/doctor/doctor-command.ts";
 import { statusCommand } from "../../agent/commands/status/status-command.ts";
-import { findHelm } from "../../build/helm.ts";
-import { template } from "../../build/manifests.ts";
 import { getCommand, logLevelCommand } from "../../operator/mod.ts";
 import { runAt, type TerminalRun } from "../fakes/terminal-run.ts";
-import { objectsIn, pathOf } from "../manifests/manifest.ts";
-import { AgentHome, type AgentProcess, eventually, resultOf } from "../support/agent-process.ts";
-import { NetworkSandbox } from "../support/network-sandbox.ts";
+import type { AgentHome, AgentProcess } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
-import { ApiServer } from "./api-server.ts";
+import type { ApiServer } from "./api-server.ts";
+import {
+  address,
+  deadPort,
+  type Hostile,
+  hostilePort,
+  OperatorCluster,
+  operatorNeeds,
+  agentPort as port,
+} from "./operator-cluster.ts";
 import { addNode } from "./registry-node.ts";
-import { requestToken } from "./service-account.ts";
 
-const address = "192.0.2.1";
-const port = 10_352;
-const hostilePort = 10_353;
-const needs = ["linux", "root", "nft", "kube-apiserver", "etcd", "openssl", "helm"] as const;
-
-/** What a hostile agent was asked with, and what it answers. */
-interface Hostile {
-  headers: Readonly<Record<string, unknown>>[];
-  answer: (path: string) => { readonly status?: number; readonly body: string | Uint8Array; readonly cut?: boolean };
-}
-
-describeWith("an operator with a kubeconfig, at a real API server", needs, () => {
-  const stack = new AsyncDisposableStack();
-  const directory = mkdtempSync(join(tmpdir(), "pt-operator-"));
-  const hostile: Hostile = { headers: [], answer: () => ({ body: "{}" }) };
+describeWith("an operator with a kubeconfig, at a real API server", operatorNeeds, () => {
+  let cluster: OperatorCluster;
+  let directory: string;
+  let hostile: Hostile;
   let server: ApiServer;
   let home: AgentHome;
   let agent: AgentProcess;
 
   beforeAll(async () => {
-    stack.defer(() => rmSync(directory, { recursive: true, force: true }));
-    const sandbox = stack.use(await NetworkSandbox.enter("pt-ok-"));
-    // The API server passes nothing on to loopback addresses.
-    await sandbox.node(`ip addr add ${address}/32 dev lo`);
-    server = stack.use(await ApiServer.start());
-    await shippedWithMetrics();
+    cluster = await OperatorCluster.start("pt-ok-");
+    ({ directory, hostile, server } = cluster);
     for (const name of ["node-a", "node-b", "node-c"]) await addNode(server, name, address, undefined);
-    await agentPod("node-a", port);
-    await agentPod("node-b", 10_399);
-    await agentPod("node-c", hostilePort);
-    const token = join(directory, "agent-token");
-    writeFileSync(token, await requestToken(server, {}), { mode: 0o600 });
-    const access = { server: server.url, ca: server.ca, token };
-    home = stack.use(new AgentHome({ metrics: { listen: `${address}:${port}`, ...access } }));
-    agent = await home.start({ PIPETTE_NODE_NAME: "node-a" });
-    await agent.logged(({ message }) => message === "metrics are served");
-    const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web;K8S_POD_UID=u";
-    resultOf(await home.cmd("cmdAdd", "s1", { netns: await sandbox.addPod("s1"), args }));
-    await server.certificates.make("hostile", "ca", address);
-    stack.use(await hostileAgent());
-    await person("viewer", ["pipette-viewer"]);
-    await person("maintainer", ["pipette-viewer", "pipette-maintainer"]);
-    await person("nobody", []);
+    await cluster.agentPod("node-a", port);
+    await cluster.agentPod("node-b", deadPort);
+    await cluster.agentPod("node-c", hostilePort);
+    ({ home, agent } = await cluster.agent("node-a", port));
+    await cluster.addPod(home, "s1", "web");
+    await cluster.person("viewer", ["pipette-viewer"]);
+    await cluster.person("maintainer", ["pipette-viewer", "pipette-maintainer"]);
+    await cluster.person("nobody", []);
   }, 240_000);
-  afterAll(() => stack.disposeAsync());
-
-  /** The chart with a port for operators: who may what. */
-  async function shippedWithMetrics(): Promise<void> {
-    await eventually(
-      async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
-      "kube-system",
-    );
-    const objects = objectsIn(await template(findHelm() ?? "", ["--set", "metrics.enabled=true"]));
-    for (const each of objects)
-      if (/^(ServiceAccount|ClusterRole|ClusterRoleBinding|Role)$/.test(each.kind))
-        await server.create(pathOf(each), each);
-  }
-
-  /** As the DaemonSet makes it, and as its kubelet reports it. */
-  async function agentPod(node: string, containerPort: number): Promise<void> {
-    const labels = { "app.kubernetes.io/name": "pipette", "app.kubernetes.io/component": "agent" };
-    const metadata = { name: `agent-of-${node}`, namespace: "kube-system", labels };
-    const ports = [{ name: "https", containerPort }];
-    const spec = {
-      nodeName: node,
-      serviceAccountName: "pipette-agent",
-      hostNetwork: true,
-      containers: [{ name: "agent", image: "none", ports }],
-    };
-    const path = "/api/v1/namespaces/kube-system/pods";
-    await server.create(path, { metadata, spec });
-    const conditions = [{ type: "Ready", status: "True" }];
-    const status = { phase: "Running", podIP: address, podIPs: [{ ip: address }], conditions };
-    expect((await server.ask("PATCH", `${path}/${metadata.name}/status`, { status })).status).toBe(200);
-  }
-
-  /** Somebody with these roles of the chart's, and a kubeconfig of their own. */
-  async function person(name: string, roles: readonly string[]): Promise<void> {
-    const account = "/api/v1/namespaces/default/serviceaccounts";
-    await server.create(account, { metadata: { name, namespace: "default" } });
-    const subjects = [{ kind: "ServiceAccount", name, namespace: "default" }];
-    const root = "/apis/rbac.authorization.k8s.io/v1";
-    for (const role of roles)
-      await server.create(`${root}/namespaces/kube-system/rolebindings`, {
-        metadata: { name: `${role}-${name}`, namespace: "kube-system" },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role },
-        subjects,
-      });
-    if (roles.length > 0)
-      await server.create(`${root}/clusterrolebindings`, {
-        metadata: { name: `nodes-${name}` },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "pipette-viewer-nodes" },
-        subjects,
-      });
-    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-    const answer = await server.create(`${account}/${name}/token`, request);
-    const config = JSON.parse(readFileSync(server.kubeconfig, "utf8"));
-    config.users[0].user.token = (answer["status"] as { token: string }).token;
-    writeFileSync(join(directory, name), JSON.stringify(config), { mode: 0o600 });
-  }
-
-  /** Listens as the agent of node-c, and answers what a test likes. */
-  async function hostileAgent(): Promise<AsyncDisposable> {
-    const { cert, key } = server.certificates.pair("hostile");
-    const listener: Server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (request, response) => {
-      hostile.headers.push(request.headers);
-      const { status = 200, body, cut } = hostile.answer(request.url ?? "");
-      if (cut === true) {
-        response.writeHead(status, { "content-type": "application/json", "content-length": "100000" });
-        response.write(body, () => request.socket.destroy());
-        return;
-      }
-      response.writeHead(status, { "content-type": "application/json" }).end(body);
-    });
-    await new Promise<void>((resolve) => listener.listen(hostilePort, address, resolve));
-    return {
-      [Symbol.asyncDispose]: async () => {
-        listener.closeAllConnections();
-        listener.close();
-      },
-    };
-  }
+  afterAll(() => cluster?.[Symbol.asyncDispose]());
 
   const get = (who: string, ...args: string[]): Promise<TerminalRun> =>
     runAt("pipette get", getCommand, [...args, "--kubeconfig", join(directory, who)]);
@@ -179,8 +80,28 @@ describeWith("an operator with a kubeconfig, at a real API server", needs, () =>
     expect(status.stdout).toMatch(/^pipette agent .*data path bridge\n.*shop\/web\n.*no problems\n$/s);
     const doctor = await runAt("pipette doctor", doctorCommand, ["--node", "node-a", ...kubeconfig]);
     expect([doctor.status, doctor.stdout]).toEqual([0, expect.stringMatching(/leases?, 1 interface of pods: /)]);
-    const which = await runAt("pipette status", statusCommand, kubeconfig);
-    expect([which.status, which.stderr]).toEqual([2, expect.stringMatching(/has 3, wanted "--node" with one of them/)]);
+    hostile.answer = () => ({ body: "<html>" });
+    const all = await runAt("pipette status", statusCommand, kubeconfig);
+    expect([all.status, all.stdout]).toEqual([
+      2,
+      expect.stringMatching(/^NODE +STATE .*\nnode-a +ready .* bridge .* 0\n$/),
+    ]);
+    expect(all.stderr.trimEnd().split("\n")).toEqual([
+      expect.stringContaining('node "node-b" cannot be reached by the API server'),
+      expect.stringMatching(/of node "node-c": its answer cannot be read/),
+    ]);
+    const listed = await runAt("pipette doctor", doctorCommand, ["-A", "-o", "json", ...kubeconfig]);
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      kind: "list",
+      items: [{ kind: "doctor", node: "node-a" }],
+      failures: [{ node: "node-b" }, { node: "node-c" }],
+    });
+    // As a plugin of kubectl it is about the cluster, also on a machine that has an agent.
+    const asPlugin = await runAt("pipette status", statusCommand, [], {
+      isKubectl: true,
+      env: { KUBECONFIG: join(directory, "viewer") },
+    });
+    expect([asPlugin.status, asPlugin.stdout]).toEqual([2, expect.stringMatching(/^NODE +STATE .*\nnode-a +ready /)]);
     const repair = await runAt("pipette doctor", doctorCommand, ["--node", "node-a", "--repair", ...kubeconfig]);
     expect([repair.status, repair.stderr]).toEqual([2, expect.stringContaining("are for the node itself")]);
   });

@@ -1,6 +1,7 @@
 import {
-  agentPodItems,
   archiveOf,
+  BundleFile,
+  bundleLimits,
   clusterItems,
   collect,
   type DocumentSource,
@@ -11,21 +12,22 @@ import {
   SocketSource,
   type Way,
   wayOptions,
-  writeBundle,
 } from "../../../operator/mod.ts";
 import { isNodeName } from "../../../shared/documents/mod.ts";
-import { ApiClient, operatorAccess } from "../../../shared/kubernetes/mod.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
 import { paths } from "../../../shared/os/paths.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { show } from "../../../shared/schema/json-fields.ts";
 import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
-import { counted, printable } from "../../../shared/terminal/printable.ts";
+import { counted, printable, printableLines } from "../../../shared/terminal/printable.ts";
 import { Progress } from "../../../shared/terminal/progress.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import type { AgentConfig } from "../../config/agent-config.ts";
 import { nameOf } from "../../config/nodes-config.ts";
 import { readText } from "../../config/read-config.ts";
 import { hostItems, knownSecrets } from "./host-items.ts";
+import { wantedOfCluster } from "./wanted-of-cluster.ts";
 
 const action = "make a bundle";
 
@@ -64,70 +66,79 @@ interface Given extends Omit<Way, "bundle"> {
   readonly config: string | undefined;
 }
 
-/** What is asked for, and why a part of it is not. */
-interface Wanted {
-  readonly items: readonly Item[];
-  readonly nodes: readonly string[];
-  readonly failures: readonly { readonly item: string; readonly reason: string }[];
+export interface Failure {
+  readonly item: string;
+  readonly reason: string;
 }
 
-/** For the nodes of a cluster to be listed. */
+/** What is asked for, and why a part of it is not. */
+export interface Wanted {
+  readonly items: readonly Item[];
+  readonly nodes: readonly string[];
+  readonly failures: readonly Failure[];
+}
+
+/** For the agent of this machine, or the API server, to say which nodes there are. */
 const nodesMs = 20_000;
 
 export const bundleCommand = defineCommand({
   action,
   about: `Collects what somebody else needs to find a fault: the documents of nodes, and of this machine its configuration, the
-end of the agent's log, addresses, routes, rules and flows. Each part has its own time; what cannot be had is named in
-index.md. Works without an agent. Tokens, keys, passwords and CNI_ARGS are left out.`,
+end of the agent's log, addresses, routes, rules and flows. By an API server also the logs of agents' pods, their state
+and events, and what is installed. Each part has its own time; what cannot be had is named in index.md. Works without an
+agent. Tokens, keys, passwords and CNI_ARGS are left out. Interrupted, it leaves nothing.`,
   options,
   exits: { 0: "it is written, whole", 1: "it is written, and lacks parts; or it cannot be written" },
   run: async ({ options: given }, io) => {
-    await using resources = new AsyncDisposableStack();
-    const file = given.output ?? `pipette-bundle-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.tar.gz`;
-    const config = await readText(given.config ?? paths.agentConfig, { ...io, stderr: () => undefined });
-    const { items, nodes, failures } = await wantedOf(given, config, io, resources);
-    const redactor = new Redactor(knownSecrets(config, io.env));
-    using progress = new Progress(io, true);
-    const collected = await collect(items, redactor, (done, total) => progress.at("parts collected", done, total));
-    const whole = { files: collected.files, failures: [...failures, ...collected.failures] };
-    await writeBundle(file, archiveOf(whole, { madeAtMs: Date.now(), nodes, leftOut: redactor.count }));
-    for (const { item, reason } of whole.failures) io.stderr(`${printable(`without ${item}: ${reason}`)}\n`);
-    io.stdout(`${printable(file)}: ${counted(whole.files.length, "file")} of ${counted(nodes.length, "node")}\n`);
-    return whole.failures.length === 0 ? exitStatus.done : exitStatus.failed;
+    const path = given.output ?? `pipette-bundle-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.tar.gz`;
+    try {
+      await using target = await BundleFile.open(path);
+      await using resources = new AsyncDisposableStack();
+      const config = await readText(given.config ?? paths.agentConfig, { ...io, stderr: () => undefined });
+      const { items, nodes, failures } = await wantedOf(given, config, io, resources);
+      const redactor = new Redactor(knownSecrets(config, io.env));
+      using progress = new Progress(io, true);
+      const told = (done: number, total: number): void => progress.at("parts collected", done, total);
+      const atATime = nodes.length > 1 ? bundleLimits.atATimeOfCluster : bundleLimits.atATime;
+      const collected = await collect(items, redactor, told, atATime);
+      const whole = { files: collected.files, failures: [...failures, ...collected.failures] };
+      await target.write(archiveOf(whole, { madeAtMs: Date.now(), nodes, leftOut: redactor.count }));
+      progress[Symbol.dispose]();
+      for (const { item, reason } of whole.failures) io.stderr(`${printable(`without ${item}: ${reason}`)}\n`);
+      io.stdout(`${printable(path)}: ${counted(whole.files.length, "file")} of ${counted(nodes.length, "node")}\n`);
+      return whole.failures.length === 0 ? exitStatus.done : exitStatus.failed;
+    } catch (caught) {
+      io.stderr(`${printableLines(CniError.from(caught, action).message)}\n`);
+      return exitStatus.failed;
+    }
   },
 });
 
 async function wantedOf(
   given: Given,
-  config: Awaited<ReturnType<typeof readText>>,
+  config: AgentConfig | undefined,
   io: TerminalIo,
   resources: AsyncDisposableStack,
 ): Promise<Wanted> {
   const elsewhere = given.all || given.node.length > 0;
+  if (given.all && given.node.length > 0)
+    throw new CniError(
+      CniCode.invalidConfig,
+      `Cannot ${action}: "--all" and "--node" are both there, wanted one of them`,
+    );
   // The agent of this node, where its configuration has it listen, is the way to this node only.
   const isCluster = elsewhere || given.kubeconfig !== undefined || given.context !== undefined;
   const socket = given.socket ?? (isCluster ? undefined : config?.socket);
   let source: DocumentSource | undefined;
-  const failures: { item: string; reason: string }[] = [];
+  const failures: Failure[] = [];
   try {
     source = resources.use(await openSource({ ...given, bundle: undefined, socket }, elsewhere, io));
   } catch (caught) {
+    // Of others there is nothing without it, and an archive of nothing would look like one of something.
+    if (elsewhere) throw caught;
     failures.push({ item: "documents", reason: reasonOf(caught) });
   }
-  const named = elsewhere ? await chosen(source, given, failures) : undefined;
-  if (named !== undefined) {
-    const pods = await podItems(source, named, given, io, resources);
-    return {
-      nodes: named,
-      failures,
-      items: [
-        ...(source === undefined
-          ? []
-          : [...clusterItems(source), ...named.flatMap((node) => documentItems(source, node))]),
-        ...pods,
-      ],
-    };
-  }
+  if (elsewhere && source !== undefined) return await wantedOfCluster(source, given.all ? [] : given.node);
   const own = nameOf(config?.nodes ?? {});
   const served = source === undefined ? undefined : await nodeHere(source, own, failures);
   const node = served ?? own;
@@ -158,40 +169,4 @@ async function nodeHere(
     failures.push({ item: "documents", reason: reasonOf(caught) });
   }
   return undefined;
-}
-
-async function chosen(
-  source: DocumentSource | undefined,
-  { all, node: given }: Given,
-  failures: { item: string; reason: string }[],
-): Promise<readonly string[]> {
-  const node = [...new Set(given)];
-  if (!all || source === undefined) return node;
-  try {
-    return await source.nodes(AbortSignal.timeout(nodesMs));
-  } catch (caught) {
-    failures.push({ item: "nodes", reason: reasonOf(caught) });
-    return node;
-  }
-}
-
-/** Of the agents' pods, which the API server knows also while an agent is dead. */
-async function podItems(
-  source: DocumentSource | undefined,
-  nodes: readonly string[],
-  { kubeconfig, context }: Given,
-  io: TerminalIo,
-  resources: AsyncDisposableStack,
-): Promise<readonly Item[]> {
-  try {
-    const cluster = await source?.cluster(AbortSignal.timeout(nodesMs));
-    const pods = (cluster?.nodes ?? []).filter(({ name, agentPod }) => nodes.includes(name) && agentPod !== undefined);
-    if (pods.length === 0) return [];
-    const access = await operatorAccess({ file: kubeconfig, context }, io.env);
-    const client = resources.use(new ApiClient(access, { env: io.env }));
-    return pods.flatMap(({ name, agentPod = "" }) => agentPodItems(client, name, agentPod));
-  } catch {
-    // The documents' own failures say that the API server does not answer.
-    return [];
-  }
 }

@@ -77,7 +77,7 @@ no agent answers. Who cannot be asked is named. Without a pod: why the node give
         ? {}
         : { said: [{ by: "event", from: "as you say", text: given.event, isOfPod: true }] }),
     };
-    const facts = await gather(who, pod, given.node);
+    const facts = await gather(who, pod, given.node ?? (isLive ? undefined : await nodeInBundle(given, pod, io)));
     const verdict = judge(facts);
     const lines = (): string => `${verdictText(verdict, facts).split("\n").map(printable).join("\n")}\n`;
     io.stdout(given.json ? formatJson(verdictObject(verdict, facts)) : lines());
@@ -96,6 +96,35 @@ const statusOf = ({ t }: Verdict): number =>
 function podOf(text: string, namespace: string): PodName {
   const [first = "", second] = text.split("/", 2);
   return second === undefined ? { namespace, name: first } : { namespace: first, name: second };
+}
+
+/** For each node of a bundle to be looked through. */
+const bundleMs = 20_000;
+
+/** Which of a bundle's nodes knows the pod: nobody else can be asked of it. A node that has nothing to tell knows none. */
+async function nodeInBundle(given: Given, pod: PodName | undefined, io: TerminalIo): Promise<string | undefined> {
+  if (pod === undefined) return undefined;
+  try {
+    await using source = await openSource(given, false, io);
+    const signal = AbortSignal.timeout(bundleMs);
+    const name = `${pod.namespace}/${pod.name}`;
+    for (const node of await source.nodes(signal)) {
+      const rows = await Promise.all([
+        source.get(node, { kind: "pods", name }, signal).then(
+          (one) => one.t === "document" && one.document.pods.length > 0,
+          () => false,
+        ),
+        source.get(node, { kind: "calls", name }, signal).then(
+          (one) => one.t === "document" && one.document.calls.length > 0,
+          () => false,
+        ),
+      ]);
+      if (rows.includes(true)) return node;
+    }
+  } catch {
+    // Who gathers meets the same, and says so.
+  }
+  return undefined;
 }
 
 /**
