@@ -48,11 +48,9 @@ export class Controller implements Running {
     const { cluster, env, publishedIn, listen, dataDir, advertise } = options;
     await using starting = new AsyncDisposableStack();
     const client = starting.use(new ApiClient(cluster, { env }));
-    const publishCa = (ca: string): Promise<void> => publish(client, publishedIn, ca);
-    const certificates = starting.use(
-      await FollowedCertificates.start(sourceOf(options, client), { logger, signal, publish: publishCa }),
-    );
     const { namespace } = publishedIn;
+    const following = { logger, signal, publish: (ca: string) => publish(client, publishedIn, ca) };
+    const certificates = starting.use(await FollowedCertificates.start(sourceOf(options, client), following));
     const lease = advertise === undefined ? undefined : starting.use(new StatusLease({ client, namespace, logger }));
     const isHolder = (): boolean => lease === undefined || lease.holder.t === "this one";
     if (options.watchesNodes) starting.use(new NodeKeeper({ client, namespace, logger, isHolder }));
