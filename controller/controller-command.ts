@@ -1,6 +1,6 @@
 import { kubeconfigAccess, serviceAccountAccess } from "../shared/kubernetes/mod.ts";
 import { createLogger, logLevels } from "../shared/log.ts";
-import { parseIp } from "../shared/net/ip.ts";
+import { type Cidr, parseCidr, parseIp } from "../shared/net/ip.ts";
 import { listenRule, parseListen } from "../shared/net/listen-address.ts";
 import { defineCommand } from "../shared/terminal/command.ts";
 import { exitStatus } from "../shared/terminal/exit-status.ts";
@@ -10,6 +10,7 @@ import type { ControllerOptions } from "./controller.ts";
 const defaultPort = 10_349;
 const defaultNamespace = "kube-system";
 const ownName = "pipette-controller";
+const pageService = "pipette-page";
 
 const listenOption = {
   wrong: (text: string) => (parseListen(text) === undefined ? "none" : undefined),
@@ -50,6 +51,29 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     "watch-nodes": {
       help: "watches what agents tell of their nodes (clusterState of agent.yaml): calls those that are silent unknown",
     },
+    page: {
+      value: "ADDRESS:PORT",
+      rule: listenOption,
+      help: "serves the page for a team there, over HTTPS: who signs in sees what they may see (default: it is not served)",
+    },
+    "page-host": {
+      value: "NAME",
+      rule: {
+        wrong: (text: string) => (/^[a-z0-9][-a-z0-9.]*(:\d{1,5})?$/.test(text) ? undefined : "none"),
+        wanted: "a DNS name in lower case, with :PORT where that is not 443",
+      },
+      help: "under which browsers reach the page, such as that of an Ingress (default: only a forwarded port's localhost)",
+      repeats: true,
+    },
+    "page-proxy": {
+      value: "NETWORK",
+      rule: {
+        wrong: (text: string) => (parseCidr(text) === undefined ? "none" : undefined),
+        wanted: "a network such as 10.0.0.0/8",
+      },
+      help: "where proxies before the page are, whose word counts for where a request comes from",
+      repeats: true,
+    },
     "data-dir": {
       value: "DIR",
       of: "file",
@@ -70,7 +94,10 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
         ? {
             t: "kept",
             secret: `${ownName}-tls`,
-            names: [...services.flatMap((service) => [`${service}.${namespace}.svc`, service]), "localhost", ...names],
+            names: [
+              ...services.flatMap((service) => [`${service}.${namespace}.svc`, service]),
+              ...["localhost", ...names, ...pageNames(options, namespace)],
+            ],
           }
         : { t: "given", directory: options.certificates };
     const publishedIn = {
@@ -81,10 +108,12 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     const listen = parseListen(options.listen ?? `[::]:${defaultPort}`);
     if (listen === undefined) return exitStatus.wrongArguments;
     const { "data-dir": dataDir, advertise } = options;
+    const page = pageOf(options);
     const asked: ControllerOptions = {
       ...{ cluster, env: io.env, listen, certificates, publishedIn, watchesNodes: options["watch-nodes"] },
       ...(dataDir === undefined ? {} : { dataDir }),
       ...(advertise === undefined ? {} : { advertise }),
+      ...(page === undefined ? {} : { page }),
     };
     const { openSystem } = await import("../shared/server/open-system.ts");
     const { runDaemon } = await import("../shared/server/daemon.ts");
@@ -99,3 +128,21 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     return runDaemon(context, () => Controller.start(asked, logger, stopping.signal));
   },
 });
+
+interface PageLine {
+  readonly page: string | undefined;
+  readonly "page-host": readonly string[];
+  readonly "page-proxy": readonly string[];
+}
+
+function pageOf({ page, "page-host": hosts, "page-proxy": proxies }: PageLine): ControllerOptions["page"] {
+  const listen = page === undefined ? undefined : parseListen(page);
+  if (listen === undefined) return undefined;
+  return { listen, hosts, proxies: proxies.map(parseCidr).filter((cidr): cidr is Cidr => cidr !== undefined) };
+}
+
+/** For the certificate. */
+const pageNames = ({ page, "page-host": hosts }: PageLine, namespace: string): readonly string[] =>
+  page === undefined
+    ? []
+    : [pageService, `${pageService}.${namespace}.svc`, ...hosts.map((host) => host.split(":")[0] ?? "")];

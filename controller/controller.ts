@@ -13,6 +13,7 @@ import { FollowedObjects } from "./followed-objects.ts";
 import { NodeKeeper } from "./nodes/mod.ts";
 import type { PolicyComputation } from "./policy/mod.ts";
 import { ClusterReports, type Replicas, StatusLease } from "./reports/mod.ts";
+import { type Page, type PageOptions, startPage } from "./team-page.ts";
 import { earlierComputation, KeptInputs } from "./warm-start.ts";
 import { Watches } from "./watches/mod.ts";
 
@@ -31,6 +32,8 @@ export interface ControllerOptions {
   readonly watchesNodes?: boolean;
   /** Where what is known is kept for the next start; absent: nowhere. */
   readonly dataDir?: string;
+  /** Absent: the page for a team is not served. */
+  readonly page?: PageOptions;
 }
 
 /** `pipette controller`: computes the cluster's network policies, and serves each node its part. */
@@ -45,23 +48,24 @@ export class Controller implements Running {
     const { cluster, env, publishedIn, listen, dataDir, advertise } = options;
     await using starting = new AsyncDisposableStack();
     const client = starting.use(new ApiClient(cluster, { env }));
-    const publishCa = (ca: string): Promise<void> => publish(client, publishedIn, ca);
-    const certificates = starting.use(
-      await FollowedCertificates.start(sourceOf(options, client), { logger, signal, publish: publishCa }),
-    );
     const { namespace } = publishedIn;
+    const following = { logger, signal, publish: (ca: string) => publish(client, publishedIn, ca) };
+    const certificates = starting.use(await FollowedCertificates.start(sourceOf(options, client), following));
     const lease = advertise === undefined ? undefined : starting.use(new StatusLease({ client, namespace, logger }));
     const isHolder = (): boolean => lease === undefined || lease.holder.t === "this one";
     if (options.watchesNodes) starting.use(new NodeKeeper({ client, namespace, logger, isHolder }));
     const replicas = lease && replicasOf(options, lease, () => certificates.serving.ca, logger);
-    const now: { state?: ServedState | undefined; server?: HttpsServer; kept?: KeptInputs } = {};
+    const now: { state?: ServedState | undefined; server?: HttpsServer; page?: Page; kept?: KeptInputs } = {};
     let isComplete = false;
     const registry = new Registry(controllerMetrics);
     registry.read(readProcess);
     registry.read((samples) => measureController(now.state, samples));
     if (dataDir !== undefined) now.state = await earlierState(dataDir, logger, replicas);
     const tls = (): ServerTls => ({ ...certificates.serving, clientCas: clientCasOf(objects.trust) });
-    const replaceTls = (): void => now.server?.replaceTls(tls());
+    const replaceTls = (): void => {
+      now.server?.replaceTls(tls());
+      now.page?.replaceTls();
+    };
     const objects = starting.use(
       new FollowedObjects(client, logger, {
         trustChanged: replaceTls,
@@ -97,6 +101,8 @@ export class Controller implements Running {
       await now.state?.reports[Symbol.asyncDispose]();
     });
     const { port } = now.server;
+    if (options.page !== undefined)
+      now.page = starting.use(await startPage(options.page, { cluster, env, access, logger, namespace, certificates }));
     if (lease !== undefined && advertise !== undefined) {
       lease.onChanged = () => now.state?.reports.holderChanged();
       // Before that it would keep nothing: all that is known is of another process.

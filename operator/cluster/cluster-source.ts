@@ -90,6 +90,14 @@ export class ClusterSource implements DocumentSource {
     return { t: "document", revision, atMs, document: readNodeDocument(kind, node, bytes, `node "${node}"`) };
   }
 
+  /**
+   * What the API server calls a node's agent where it passes a question on: `https:NAME:PORT`.
+   * @throws {CniError} where there is none that can be asked
+   */
+  proxyNameOf(node: string, signal: AbortSignal): Promise<string> {
+    return this.#proxyName(node, `ask node "${node}"`, signal);
+  }
+
   async logLevel(node: string, level: string | undefined, signal: AbortSignal): Promise<string> {
     const action = `${level === undefined ? "show" : "change"} the log level of node "${node}"`;
     const path = `/v1/log-level${level === undefined ? "" : `?${new URLSearchParams({ level })}`}`;
@@ -109,17 +117,9 @@ export class ClusterSource implements DocumentSource {
   /** @throws {CniError} in a sentence about that node */
   async #ask(node: string, ask: AgentAsk, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
     const { path, action, account, method, withinMs } = ask;
-    const pod = await this.#podOf(node, action, signal);
-    const port = pod.port;
-    if (port === undefined) {
-      const is = `its agent "${pod.name}" answers nobody from afar`;
-      throw new CniError(
-        CniCode.notAvailable,
-        `Cannot ${action}: ${is}, wanted "metrics" in its configuration (metrics.enabled of the chart)`,
-      );
-    }
+    const name = await this.#proxyName(node, action, signal);
     const token = await this.#tokens.get(node, account, signal);
-    const to = `/api/v1/namespaces/${this.#namespace}/pods/https:${pod.name}:${port}/proxy${path}`;
+    const to = `/api/v1/namespaces/${this.#namespace}/pods/${name}/proxy${path}`;
     using patience = new Patience();
     try {
       const passed = { [operatorToken.header]: token };
@@ -134,6 +134,16 @@ export class ClusterSource implements DocumentSource {
       this.#pods.delete(node);
       throw agentError(caught, action, node);
     }
+  }
+
+  async #proxyName(node: string, action: string, signal: AbortSignal): Promise<string> {
+    const { name, port } = await this.#podOf(node, action, signal);
+    if (port !== undefined) return `https:${name}:${port}`;
+    const is = `its agent "${name}" answers nobody from afar`;
+    throw new CniError(
+      CniCode.notAvailable,
+      `Cannot ${action}: ${is}, wanted "metrics" in its configuration (metrics.enabled of the chart)`,
+    );
   }
 
   async #podOf(node: string, action: string, signal: AbortSignal): Promise<AgentPod> {

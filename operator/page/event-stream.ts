@@ -10,12 +10,14 @@ const patienceMs = 60_000;
 /**
  * One page's events: first what it does not have, then each change. A page that reads too slowly is left out until it
  * has read; then it gets everything anew, and how many frames it has missed.
+ * @param ended when aborted, they are told nothing more
  */
 export function streamEvents(
   exchange: Exchange,
   hub: Hub,
   { wishes, kept }: Pick<Follower, "wishes" | "kept">,
   headers: Record<string, string>,
+  ended?: AbortSignal,
 ): void {
   const encoder = new TextEncoder();
   let skipped = 0;
@@ -25,6 +27,11 @@ export function streamEvents(
     hub.leave(follower);
     clearInterval(beat);
     clearTimeout(lost);
+    ended?.removeEventListener("abort", end);
+  };
+  const end = (): void => {
+    stop();
+    out.end();
   };
   const write = (text: string): void => {
     if (out.write(encoder.encode(text))) return;
@@ -53,6 +60,11 @@ export function streamEvents(
   const beat = setInterval(() => {
     if (!isBehind) write(": beat\n\n");
   }, heartbeatMs);
+  ended?.addEventListener("abort", end);
+  if (ended?.aborted) {
+    end();
+    return;
+  }
   const { fresh, changes } = hub.follow(follower, exchange.header("last-event-id"));
   send(hub.id, { changes, ...(fresh ? { fresh } : {}) });
 }

@@ -1,3 +1,4 @@
+import { Refusal } from "../../shared/access/mod.ts";
 import { pause } from "../../shared/async/abortable.ts";
 import { Backoff, type BackoffTimes } from "../../shared/async/backoff.ts";
 import { reasonOf } from "../../shared/reason.ts";
@@ -30,6 +31,7 @@ export class FollowedTopic implements Disposable {
   #document: Plain | undefined;
   #atMs = 0;
   #fault: string | undefined;
+  #isRefused = false;
 
   constructor(topic: Topic, source: DocumentSource, turns: Turns, changed: (change: Change) => void) {
     this.topic = topic;
@@ -44,6 +46,8 @@ export class FollowedTopic implements Disposable {
     const topic = textOf(this.topic);
     const version = this.#version;
     const changes: Change[] = [];
+    // Somebody may have had it before.
+    if (this.#isRefused) changes.push({ topic, version, gone: true });
     if (this.#document !== undefined) changes.push({ topic, version, atMs: this.#atMs, document: this.#document });
     if (this.#fault !== undefined) changes.push({ topic, version, fault: this.#fault });
     return changes;
@@ -69,6 +73,10 @@ export class FollowedTopic implements Disposable {
         await pause(this.#paceMs(), signal);
       } catch (caught) {
         if (signal.aborted) return;
+        if (caught instanceof Refusal && caught.status === 403) {
+          this.#forget();
+          revision = undefined;
+        }
         this.#fail(reasonOf(caught));
         await pause(backoff.next(), signal);
       }
@@ -108,6 +116,7 @@ export class FollowedTopic implements Disposable {
     this.#document = document;
     this.#atMs = atMs;
     this.#fault = undefined;
+    this.#isRefused = false;
     if (before !== undefined && steps.length === 0 && !hadFault) return;
     const from = this.#version++;
     const version = this.#version;
@@ -116,6 +125,14 @@ export class FollowedTopic implements Disposable {
 
   #clearFault(): void {
     if (this.#fault !== undefined && this.#document !== undefined) this.#take(this.#document, Date.now());
+  }
+
+  /** Who may not ask for it any more does not keep what they had. */
+  #forget(): void {
+    if (this.#isRefused) return;
+    this.#isRefused = true;
+    this.#document = undefined;
+    this.#changed({ topic: textOf(this.topic), version: this.#version, gone: true });
   }
 
   #fail(fault: string): void {

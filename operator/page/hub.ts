@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { Refusal } from "../../shared/access/mod.ts";
 import { pause } from "../../shared/async/abortable.ts";
 import { Backoff } from "../../shared/async/backoff.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -89,6 +90,11 @@ export class Hub implements Disposable {
     return { fresh: false, changes };
   }
 
+  /** Whether anybody is told of changes. */
+  get isFollowed(): boolean {
+    return this.#followers.size > 0;
+  }
+
   leave(follower: Follower): void {
     this.#followers.delete(follower);
     this.#adjust();
@@ -146,7 +152,12 @@ export class Hub implements Disposable {
       } catch (caught) {
         if (signal.aborted) return;
         const error = reasonOf(caught);
-        if (error !== fault) this.#logger.warn("the nodes cannot be listed", { error });
+        const isRefused = caught instanceof Refusal && caught.status === 403;
+        if (isRefused && this.#nodes.length > 0) {
+          this.#nodes = [];
+          this.#adjust();
+        }
+        if (error !== fault && !isRefused) this.#logger.warn("the nodes cannot be listed", { error });
         fault = error;
         await pause(backoff.next(), signal);
       }
@@ -205,6 +216,9 @@ export class Hub implements Disposable {
 
   #changed(change: Change): void {
     if (this.#ended.signal.aborted) return;
+    const entry = this.#topics.get(change.topic);
+    // What came before it is told to nobody any more.
+    if ("gone" in change && entry !== undefined) entry.since = this.#number + 1;
     this.#waiting.push(change);
     const restMs = this.#lastFrameAt + frameMs - performance.now();
     if (restMs <= 0) this.#flush();

@@ -1,6 +1,7 @@
 import { Refusal } from "../../shared/access/mod.ts";
 import { isObject } from "../../shared/schema/json-fields.ts";
 import type { CommandAnswer, CommandInput } from "../../ui/stream/wire.ts";
+import type { Commands } from "./entrance.ts";
 
 /** Starts this program once more. */
 export interface OwnProgram {
@@ -77,7 +78,7 @@ const commands: Readonly<Record<string, PageCommand>> = {
 };
 
 /** Runs what the page asks for: nothing but these commands, without a shell, within bounds. */
-export class PageCommands {
+export class PageCommands implements Commands {
   readonly #program: OwnProgram;
   readonly #places: CommandPlaces;
   #running = 0;

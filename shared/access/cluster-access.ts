@@ -74,14 +74,21 @@ export class ClusterAccess {
     return pod?.node === undefined || pod.uid !== uid ? { t: "nothing" } : { t: "node", node: pod.node };
   }
 
-  async #bearer(asker: Asker): Promise<User | undefined> {
-    const [, token] = /^Bearer +(\S+)$/i.exec(asker.header("authorization") ?? "") ?? [];
-    if (token === undefined) return undefined;
+  /**
+   * Whose token that is, as the API server says it of those for itself.
+   * @returns `undefined` for nobody's @throws {Refusal} 503 where that cannot be asked
+   */
+  async userOfToken(token: string): Promise<User | undefined> {
     return await this.#tokens.get(token, async () => {
       const review = { kind: "TokenReview", apiVersion: "authentication.k8s.io/v1", spec: { token } };
       const { status } = await this.#review("token", review);
       return status["authenticated"] === true ? readUser(mapIn(status, "user")) : undefined;
     });
+  }
+
+  async #bearer(asker: Asker): Promise<User | undefined> {
+    const [, token] = /^Bearer +(\S+)$/i.exec(asker.header("authorization") ?? "") ?? [];
+    return token === undefined ? undefined : await this.userOfToken(token);
   }
 
   /** Somebody with a token that is for this server, and for no other: an API server does not take it either. */

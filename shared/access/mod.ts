@@ -3,4 +3,4 @@ export { type Asker, type ClientTrust, clientTrusts, noTrust, trustConfigMap } f
 export { ClusterAccess } from "./cluster-access.ts";
 export { operatorToken } from "./operator-token.ts";
 export { Refusal, statusOf } from "./refusal.ts";
-export type { Reach, User, Wish } from "./user.ts";
+export { type Reach, type User, type Wish, wishText } from "./user.ts";

@@ -14,10 +14,20 @@ export type Wish =
       readonly group: string;
       readonly version: string;
       readonly resource: string;
+      /** Absent: of all namespaces, or in none. */
+      readonly namespace?: string;
       readonly subresource?: string;
       readonly name?: string;
     }
   | { readonly t: "path"; readonly verb: string; readonly path: string };
+
+/** After "may not": `get pods/proxy in namespace "kube-system"`. */
+export function wishText(wish: Wish): string {
+  if (wish.t === "path") return `${wish.verb} ${wish.path}`;
+  const { verb, resource, subresource, namespace } = wish;
+  const within = namespace === undefined ? "" : ` in namespace "${namespace}"`;
+  return `${verb} ${resource}${subresource === undefined ? "" : `/${subresource}`}${within}`;
+}
 
 /** Whose objects somebody may see, besides having the right to: a node's agent sees those of its own node. */
 export type Reach =

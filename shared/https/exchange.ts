@@ -53,6 +53,11 @@ export class Exchange implements Asker {
     return this.socket.authorized ? this.socket.getPeerCertificate().raw : undefined;
   }
 
+  /** Under which name the server was asked for, with its port where that is not the usual one; empty: none was said. */
+  get host(): string {
+    return this.header("host") ?? this.header(":authority") ?? "";
+  }
+
   /** @param name in lower case; several of it are joined by commas */
   header(name: string): string | undefined {
     const value = this.#request.headers[name];

@@ -1,4 +1,4 @@
-import { type Asker, Refusal, statusOf, type User, type Wish } from "../access/mod.ts";
+import { type Asker, Refusal, statusOf, type User, type Wish, wishText } from "../access/mod.ts";
 import type { Logger } from "../log.ts";
 import { traceOf } from "../reason.ts";
 import type { Exchange } from "./exchange.ts";
@@ -21,7 +21,7 @@ export async function identify(guard: Guard, exchange: Exchange): Promise<User> 
 /** @throws {Refusal} 403 where they may not */
 export async function allow(guard: Guard, user: User, wish: Wish): Promise<void> {
   if (await guard.isAllowed(user, wish)) return;
-  throw new Refusal(403, `"${user.name}" may not ${wish.verb} ${wish.t === "path" ? wish.path : wish.resource}`);
+  throw new Refusal(403, `"${user.name}" may not ${wishText(wish)}`);
 }
 
 /**

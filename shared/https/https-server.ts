@@ -8,8 +8,11 @@ import { Exchange } from "./exchange.ts";
 export interface ServerTls {
   readonly cert: string;
   readonly key: string;
-  /** Those whose certificates may say who a client is. Clients without one come with a token. */
-  readonly clientCas: readonly string[];
+  /**
+   * Those whose certificates may say who a client is. Clients without one come with a token. Absent: none is asked for
+   * one, since browsers would ask their users.
+   */
+  readonly clientCas?: readonly string[];
 }
 
 export interface HttpsBounds {
@@ -61,7 +64,8 @@ export class HttpsServer implements AsyncDisposable {
     http2.on("sessionError", () => undefined);
     if (tls === undefined) this.#listener = createTcpServer();
     else {
-      const options = { ...contextOf(tls), requestCert: true, rejectUnauthorized: false, ALPNProtocols };
+      const requestCert = tls.clientCas !== undefined;
+      const options = { ...contextOf(tls), requestCert, rejectUnauthorized: false, ALPNProtocols };
       this.#listener = createTlsServer(options, (socket) => {
         (socket.alpnProtocol === "h2" ? http2 : http1).emit("connection", socket);
       });
@@ -166,6 +170,6 @@ class Patience {
 
 const ALPNProtocols = ["h2", "http/1.1"];
 
-function contextOf({ cert, key, clientCas }: ServerTls) {
+function contextOf({ cert, key, clientCas = [] }: ServerTls) {
   return { cert, key, ca: [...clientCas] };
 }

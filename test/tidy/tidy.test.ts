@@ -11,7 +11,8 @@ const below: Readonly<Record<string, readonly string[]>> = {
   // The agent's commands at a terminal also look at other nodes.
   agent: ["cni", "ipam", "operator", "shared"],
   ipam: ["shared"],
-  controller: ["shared"],
+  // The page for a team is the operator's tool with its users' rights.
+  controller: ["operator", "shared"],
   // What both ends of the page's stream are made of.
   operator: ["ui", "shared"],
   ui: ["shared"],

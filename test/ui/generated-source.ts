@@ -31,6 +31,11 @@ export class GeneratedSource implements DocumentSource {
     this.#wake();
   }
 
+  /** Questions that wait for a change. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   remove(node: string): void {
     this.#documents.delete(node);
   }

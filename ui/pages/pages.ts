@@ -1,5 +1,6 @@
 import type { ComponentType } from "preact";
 import type { Route } from "../route.ts";
+import { about } from "../stream/connection.ts";
 import { Addresses } from "./addresses.tsx";
 import { Doctor } from "./doctor.tsx";
 import { MapPage } from "./map.tsx";
@@ -24,6 +25,9 @@ function flowTopics({ query: { table = "" } }: Route): readonly string[] {
   return [`${node}/flows`, ...(table === "" ? [] : [`${node}/flows/${encodeURIComponent(table)}`])];
 }
 
+/** Somebody may have no right to look at nodes. */
+const areNodesThere = (): boolean => about.value?.withoutNodes === undefined;
+
 /** The page's views, in the order of their entries. */
 export const pages: readonly PageEntry[] = [
   {
@@ -31,13 +35,21 @@ export const pages: readonly PageEntry[] = [
     title: "Overview",
     view: Overview,
     topics: () => ["*/node", "*/addresses", "*/findings", "*/calls"],
+    isThere: areNodesThere,
   },
-  { name: "map", title: "Map", view: MapPage, topics: () => ["*/node", "*/pods", "*/peers"] },
+  {
+    name: "map",
+    title: "Map",
+    view: MapPage,
+    topics: () => ["*/node", "*/pods", "*/peers"],
+    isThere: areNodesThere,
+  },
   {
     name: "addresses",
     title: "Addresses",
     view: Addresses,
     topics: ({ query: { node = "" } }) => ["*/addresses", node === "" ? "*/leases" : `${node}/leases`],
+    isThere: areNodesThere,
   },
   { name: "pipeline", title: "Pipeline", view: Pipeline, topics: flowTopics, isThere: isPipelineThere },
   {
@@ -48,5 +60,5 @@ export const pages: readonly PageEntry[] = [
     isThere: isPolicyThere,
   },
   { name: "trace", title: "Trace", view: Trace, topics: () => ["*/pods"], isThere: isTraceThere },
-  { name: "doctor", title: "Doctor", view: Doctor, topics: () => ["*/findings", "*/calls"] },
+  { name: "doctor", title: "Doctor", view: Doctor, topics: () => ["*/findings", "*/calls"], isThere: areNodesThere },
 ];

@@ -4,7 +4,7 @@ import type { Health } from "../parts/mark.tsx";
 import { Card, Faults, Page } from "../parts/page.tsx";
 import { Table } from "../parts/table.tsx";
 import { counted, listed } from "../parts/words.ts";
-import { can } from "../stream/connection.ts";
+import { about, can } from "../stream/connection.ts";
 import { documentsOf } from "../stream/store.ts";
 import { MatrixCard } from "./policy-matrix.tsx";
 import { WhatIf } from "./policy-what-if.tsx";
@@ -65,6 +65,8 @@ export function Policies() {
 
 /** Can they talk, and why? */
 function answerOf(isolated: readonly NodePod[], differences: readonly string[], enforcing: readonly string[]): string {
+  if (about.value?.withoutNodes !== undefined)
+    return "Who may reach whom is told here; what is in force on nodes, only to who may look at nodes.";
   if (enforcing.length === 0)
     return can("why") ? "No agent enforces policies; the cluster's can be asked here." : "No agent enforces policies.";
   if (differences.length > 0) return `Policies are not in force as they are to be: ${listed(differences, 1)}.`;

@@ -1,7 +1,7 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
-import { enter, get, mustBeWell, NotOpen, ownHeaders, post, whyNot } from "./calls.ts";
+import { enter, get, leave, mustBeWell, NotOpen, ownHeaders, post, whyNot } from "./calls.ts";
 import { EventCutter, type StreamEvent } from "./sse.ts";
-import { take } from "./store.ts";
+import { forget, take } from "./store.ts";
 import type { About, CommandAnswer, CommandInput, Frame } from "./wire.ts";
 
 /** How the page is connected. */
@@ -10,7 +10,9 @@ export type Link =
   | { readonly t: "open" }
   | { readonly t: "lost"; readonly why: string; readonly sinceMs: number }
   /** The server does not know this browser. */
-  | { readonly t: "refused"; readonly why: string };
+  | { readonly t: "refused"; readonly why: string }
+  /** It does once somebody signs in. */
+  | { readonly t: "signed out"; readonly hasEnded: boolean };
 
 const linkState = signal<Link>({ t: "connecting" });
 export const link: ReadonlySignal<Link> = linkState;
@@ -25,6 +27,9 @@ export const about: ReadonlySignal<About | undefined> = aboutState;
 
 /** What the views want to see. */
 export const topics = signal<readonly string[]>([]);
+
+/** Counts who has signed in here, so that each begins anew. */
+const signedIn = signal(0);
 
 const [firstPauseMs, longestPauseMs] = [500, 10_000];
 /** The server sends a heartbeat every 15 s. */
@@ -44,6 +49,7 @@ export async function connect(): Promise<void> {
   let follow = new AbortController();
   effect(() => {
     const wanted = topics.value;
+    signedIn.value;
     follow.abort();
     follow = new AbortController();
     void stay(wanted, follow.signal);
@@ -63,7 +69,8 @@ async function stay(wanted: readonly string[], signal: AbortSignal): Promise<voi
       if (signal.aborted) return;
       const why = whyNot(caught);
       if (caught instanceof NotOpen) {
-        linkState.value = { t: "refused", why };
+        if (caught.takesToken) close(aboutState.value !== undefined);
+        else linkState.value = { t: "refused", why };
         return;
       }
       if (linkState.value.t !== "lost") linkState.value = { t: "lost", why, sinceMs: Date.now() };
@@ -71,6 +78,29 @@ async function stay(wanted: readonly string[], signal: AbortSignal): Promise<voi
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
     pauseMs = Math.min(2 * pauseMs, longestPauseMs);
   }
+}
+
+/** @throws {Error} with the server's reason */
+export async function signIn(token: string): Promise<void> {
+  await enter(token);
+  linkState.value = { t: "connecting" };
+  signedIn.value++;
+}
+
+export async function signOut(): Promise<void> {
+  await leave().catch(() => undefined);
+  close(false);
+  // Ends the stream; the next one is told that nobody is signed in.
+  signedIn.value++;
+}
+
+/** @param hasEnded by itself */
+function close(hasEnded: boolean): void {
+  aboutState.value = undefined;
+  heard.id = "";
+  heard.kept = [];
+  forget();
+  linkState.value = { t: "signed out", hasEnded };
 }
 
 /** One stream, until it breaks. @throws {Error} always */

@@ -32,6 +32,11 @@ export function take(frame: Frame): boolean {
   return true;
 }
 
+/** Takes away all of it: it was somebody's who is no longer signed in. */
+export function forget(): void {
+  held.value = new Map();
+}
+
 /** @returns `undefined` where a change begins with a version that is not there */
 export function changed(before: Entries, changes: readonly Change[]): Entries | undefined {
   const after = new Map(before);

@@ -60,6 +60,10 @@ export interface About {
   readonly isLive: boolean;
   /** Names of the commands that can be run here. */
   readonly commands: readonly string[];
+  /** Who has signed in; absent: whoever has the address. */
+  readonly person?: string;
+  /** Why nothing of nodes is shown to them; absent: it is. */
+  readonly withoutNodes?: string;
 }
 
 /** What the server answers to the address's token, beside its cookie. */
