@@ -20,6 +20,7 @@ import { nameOf } from "./config/nodes-config.ts";
 import { sweepLeftBehind } from "./conflist/left-behind.ts";
 import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
+import { HistoryOfAgent } from "./history-of-agent.ts";
 import { Joining } from "./joining.ts";
 import { measureAgent } from "./measure-agent.ts";
 import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
@@ -155,7 +156,9 @@ export class Agent {
     const server = resources.use(SocketServer.claim(config.socket, "the agent", system));
     const watch = resources.use(new StoreWatch());
     const report = (line: string): void => logger.warn(line);
-    const allocator = resources.use(await openVerified(config.dataDir, report, { onDamage: watch.onDamage }));
+    const history = new HistoryOfAgent(config, logger);
+    const hooks = { onDamage: watch.onDamage, ended: history.ended };
+    const allocator = resources.use(await openVerified(config.dataDir, report, hooks));
     await watch.start(allocator.path, config.janitorIntervalMs);
     // Two agents with one store would take each other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
@@ -163,6 +166,7 @@ export class Agent {
     const swept = sweepLeftBehind(config);
     if (swept.length > 0) logger.info("removed what killed processes had left half written", { files: swept });
     if (registry !== undefined) resources.use(registry);
+    resources.use(await history.begin(allocator));
     dependencies.prepareNode?.();
     const context = new StartingContext(config, allocator, dependencies.livenessProbes, logger, dependencies.meter);
     const agent = new Agent(context, server, watch, dependencies, resources.move());
