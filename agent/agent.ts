@@ -14,7 +14,7 @@ import type { System } from "../shared/server/system.ts";
 import { version } from "../shared/version.ts";
 import type { Joined } from "./cluster/join.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
-import { openEvents, openPolicies, openServices } from "./cluster-parts.ts";
+import { openEvents, openPolicies, openProbes, openServices } from "./cluster-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import { sweepLeftBehind } from "./conflist/left-behind.ts";
@@ -26,6 +26,7 @@ import { measureAgent } from "./measure-agent.ts";
 import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
 import { tellOfNode } from "./node-events.ts";
 import type { NodePolicies } from "./policies/mod.ts";
+import type { PeerProbes } from "./reachability/mod.ts";
 import {
   Janitor,
   knowsEveryOwner,
@@ -108,6 +109,7 @@ export class Agent {
   readonly #runtimeFile: RuntimeFile;
   readonly #startedAtMs = Date.now();
   readonly #views: Views;
+  #probes: PeerProbes | undefined;
   #policies: NodePolicies | undefined;
   #services: NodeServices | undefined;
   #dataPath: DataPath | undefined;
@@ -202,7 +204,7 @@ export class Agent {
 
   /** Tells a scrape what is there now. */
   async measure(samples: AgentSamples): Promise<void> {
-    const { peers } = this.#joining;
+    const peers = this.#joining.peersBy(this.#probes?.counts());
     const isReady = this.#state.t === "ready";
     const [context, dataPath, policies, services] = [this.#context, this.#dataPath, this.#policies, this.#services];
     const outages = (): Promise<readonly NodeProblem[]> => this.outages();
@@ -272,6 +274,7 @@ export class Agent {
       services: () => this.#services,
       refusals: () => this.#joining.refusals,
       troubles: () => this.#joining.troubles,
+      probes: () => this.#probes,
       configuration: async () => {
         const refused = this.#dependencies.refusedConfig?.();
         return [...(refused === undefined ? [] : [refused]), ...(await this.#runtimeFile.troubles())];
@@ -286,6 +289,7 @@ export class Agent {
     const sources = {
       ...{ context: this.#context, janitor: this.#janitor, info: this.#nodeInfo(), registry },
       node: nameOf(config.nodes ?? {}),
+      probes: () => this.#probes,
       policies: () => this.#policies,
       services: () => this.#services,
       logLevel: () => logLevels?.level() ?? config.logLevel,
@@ -340,6 +344,8 @@ export class Agent {
     await dataPath.start();
     await this.#policies?.begin([...(await dataPath.list()), ...allocator.list()].map(({ owner }) => owner));
     await this.#services?.begin();
+    this.#probes = await openProbes(joined?.membership, made, config, this.#context);
+    if (this.#probes !== undefined) this.#resources.use(this.#probes);
     await takeNetworksOver(this.#context);
     await reconcile(this.#context);
     if (this.#state.t === "stopping") return;

@@ -1,4 +1,5 @@
 import { appendToLog } from "../../shared/os/log-file.ts";
+import { reasonOf } from "../../shared/reason.ts";
 import type { Allocator } from "../allocator.ts";
 import type { Lease } from "../lease.ts";
 import { historyFileBytes, historyIn, readEnded } from "./history-file.ts";
@@ -81,7 +82,7 @@ export class AddressHistory implements Disposable {
       for (const period of cooling.size === 0 ? [] : readEnded(this.#dataDir))
         if (cooling.has(periodKey(period))) this.#told.add(periodKey(period));
     } catch (caught) {
-      this.#options.report(caught instanceof Error ? caught.message : String(caught));
+      this.#options.report(reasonOf(caught));
     }
     this.look();
   }
