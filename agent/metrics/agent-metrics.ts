@@ -2,6 +2,8 @@ import { type Definitions, processMetrics } from "../../shared/metrics/mod.ts";
 
 /** Of a call: an answer from memory takes a millisecond, and no runtime waits longer than half a minute. */
 const callSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+/** From one rack to another continent; a probe waits for a second. */
+const rttSeconds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 /** As kube-proxy has them. */
 const proxySeconds = Array.from({ length: 15 }, (_, i) => 0.001 * 2 ** i);
 const steps = (from: number, step: number, count: number): number[] =>
@@ -72,8 +74,19 @@ export const agentMetrics = {
   },
   pipette_peers: {
     kind: "gauge",
-    help: "Other nodes of the registry: those that are connected, and records that are refused.",
+    help: "Other nodes of the registry, each in one state: as probed, and records that are refused.",
     labels: ["state"],
+  },
+  pipette_peer_probe_rtt_seconds: {
+    kind: "histogram",
+    help: "From a question to another node by the way of pods' packets to its answer, in seconds.",
+    labels: [],
+    buckets: rttSeconds,
+  },
+  pipette_peer_probe_failures_total: {
+    kind: "counter",
+    help: "Questions to other nodes by the way of pods' packets that were not answered.",
+    labels: [],
   },
   pipette_policy_rules: {
     kind: "gauge",

@@ -35,6 +35,7 @@ async function call(
     policyDifferences: () => Promise.resolve([]),
     services: () => undefined,
     refusals: () => [],
+    probes: () => undefined,
     state: () => "ready",
     troubles: () => [],
     configuration: async () => [],

@@ -9,6 +9,7 @@ import { type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import { missingPlugins } from "../conflist/listed-plugins.ts";
+import type { PeerProbes } from "../reachability/mod.ts";
 import { type AgentContext, collect, type Janitor } from "../reconcile/mod.ts";
 import type { NodeServices } from "../services/mod.ts";
 import type { Gate } from "./cni-service.ts";
@@ -35,6 +36,8 @@ export interface NodeInfo {
   state(): string;
   /** What does not work with the registry now. */
   troubles(): readonly RegistryTrouble[];
+  /** What is known of the ways to other nodes' pods; absent: nobody probes. */
+  probes(): Pick<PeerProbes, "counts" | "troubles"> | undefined;
   /** Records of the registry that are not accepted, in sentences. */
   refusals(): readonly string[];
   /**
@@ -107,6 +110,8 @@ export async function statusOf(
     services: info.services()?.summary ?? "",
     serviceDifferences: isForPeople ? await differences(info) : [],
     servicesFault: info.services()?.fault ?? "",
+    peers: isOfRuntime ? undefined : info.probes()?.counts(),
+    peerTroubles: isOfRuntime ? [] : (info.probes()?.troubles() ?? []),
   };
 }
 

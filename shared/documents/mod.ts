@@ -17,8 +17,10 @@ export {
   type CellLetter,
   cellLetters,
   type DocumentLease,
+  type DocumentPeriod,
   type DocumentPod,
   type DocumentPool,
+  type HistoryDocument,
   type LeasesDocument,
   type PodsDocument,
 } from "./pod-documents.ts";
@@ -29,10 +31,13 @@ export {
   type DocumentCall,
   type DocumentFinding,
   type DocumentPeer,
+  type DocumentProbe,
   type FindingsDocument,
   type NodeDocument,
   nodeStates,
   type PeersDocument,
+  type ProbeState,
+  probeStates,
 } from "./state-documents.ts";
 export type {
   DocumentFlow,

@@ -33,7 +33,7 @@ export function reportOf(
   database: readonly string[] = [],
 ): NodeReport {
   return {
-    status: { ...node, version: agentVersion },
+    status: { ...node, version: agentVersion, peerTroubles: node.peerTroubles ?? [] },
     interfaces: pods.map(({ network, containerId, ifname, hostIfname, ownLease }) => ({
       ...{ network, containerId, ifname, hostIfname, ownLease },
     })),

@@ -17,7 +17,7 @@ export function nodeText(report: NodeReport, nowMs: number, wide = false): strin
       `pipette agent ${answer.version}, process ${answer.pid}, ${stateOf(answer)}up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     ),
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
-    ...[answer.cluster, answer.policies, answer.services].filter((sentence) => sentence !== "").map(printable),
+    ...[answer.cluster, peersText(answer), answer.policies, answer.services].filter((sentence) => sentence !== "").map(printable),
     "",
     formatTable(networkRows(answer, leases, interfaces)),
     formatTable(interfaceRows(report, nowMs, wide)),
@@ -64,12 +64,23 @@ function wordsOf({ status: answer, database }: NodeReport, nowMs: number): reado
       : [`shortcoming: services are not followed, and those in force stay: ${answer.servicesFault}`]),
     ...answer.serviceDifferences.map((sentence) => `shortcoming: of services: ${sentence}`),
     ...answer.refusals.map((sentence) => `refused: ${sentence}`),
+    ...answer.peerTroubles.map(({ message, sinceMs }) => `peers: ${message} (since ${timeText(sinceMs)})`),
   ].map(printable);
 }
 
 /** An agent from elsewhere may name a time that no calendar has. */
 const timeText = (ms: number): string =>
   Number.isFinite(new Date(ms).getTime()) ? new Date(ms).toISOString() : String(ms);
+
+/** Of other nodes' pods, as they are probed; empty where nobody does, or there are none. */
+function peersText({ peers }: StatusResponse): string {
+  const { reachable = 0, lost = 0, silent = 0, unknown = 0 } = peers ?? {};
+  const all = reachable + lost + silent + unknown;
+  if (all === 0) return "";
+  const others = Object.entries({ lost, "never reached": silent, "not asked yet": unknown });
+  const told = others.filter(([, count]) => count > 0).map(([word, count]) => `${count} ${word}`);
+  return `pods of ${reachable} of ${all} other nodes are reached${told.length === 0 ? "" : `, ${told.join(", ")}`}`;
+}
 
 /** The state is shown unless it is ready. */
 const stateOf = ({ state }: StatusResponse): string => (state === "" || state === "ready" ? "" : `${state}, `);

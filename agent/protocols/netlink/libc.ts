@@ -5,6 +5,7 @@ const symbols = {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
   bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
   send: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   recv: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   setns: { args: ["i32", "i32"], returns: "i32" },
@@ -12,6 +13,7 @@ const symbols = {
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
   write: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
   close: { args: ["i32"], returns: "i32" },
+  clock_gettime: { args: ["i32", "ptr"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 
