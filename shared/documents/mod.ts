@@ -22,7 +22,7 @@ export {
   type LeasesDocument,
   type PodsDocument,
 } from "./pod-documents.ts";
-export { maxDocumentBytes, readNodeDocument, readNodesDocument, readOne } from "./read-document.ts";
+export { maxDocumentBytes, readNodeDocument, readNodesDocument, readNodeTrace, readOne } from "./read-document.ts";
 export {
   type CallsDocument,
   type DocumentCall,
@@ -33,6 +33,24 @@ export {
   nodeStates,
   type PeersDocument,
 } from "./state-documents.ts";
+export {
+  maxTracedPackets,
+  maxTraceSeconds,
+  type NodeTrace,
+  nodeTraceSchema,
+  type StartTrace,
+  type TraceAction,
+  type TraceComponent,
+  type TraceDocument,
+  type TracedPacket,
+  type TraceProtocol,
+  type TraceRequest,
+  type TraceStep,
+  type TraceVerdict,
+  traceProtocols,
+  traceRequestSchema,
+  traceSchema,
+} from "./trace-documents.ts";
 export type {
   DocumentFlow,
   DocumentPolicedPod,
