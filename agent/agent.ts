@@ -51,6 +51,7 @@ import {
   type Examined,
   type LogLevels,
   type MadeDocument,
+  TraceSessions,
   Views,
 } from "./views/mod.ts";
 
@@ -111,6 +112,7 @@ export class Agent {
   readonly #startedAtMs = Date.now();
   readonly #views: Views;
   #probes: PeerProbes | undefined;
+  readonly #traces: TraceSessions;
   #policies: NodePolicies | undefined;
   #services: NodeServices | undefined;
   #dataPath: DataPath | undefined;
@@ -146,6 +148,10 @@ export class Agent {
       livenessProbes,
     });
     this.#views = this.#openViews();
+    this.#traces = new TraceSessions({
+      ...{ node: nameOf(context.config.nodes ?? {}), dataPath: context.config.dataPath, logger: context.logger },
+      tracing: () => this.#dataPath?.tracing,
+    });
   }
 
   /**
@@ -203,6 +209,11 @@ export class Agent {
     return this.#views.get(question, gone);
   }
 
+  /** @throws {RpcError | CniError} as `TraceSessions.answer` */
+  trace(json: Uint8Array, by: string, gone: AbortSignal): Promise<Uint8Array> {
+    return this.#traces.answer(json, by, gone);
+  }
+
   /** Tells a scrape what is there now. */
   async measure(samples: AgentSamples): Promise<void> {
     const peers = this.#joining.peersBy(this.#probes?.counts());
@@ -229,6 +240,7 @@ export class Agent {
     const ended = await this.#server.close(withinMs);
     await this.#began.catch(() => undefined);
     await this.#janitor.stop();
+    await this.#traces[Symbol.asyncDispose]();
     if (ended) await this.#context.mutex.idle();
     await this.#resources.disposeAsync();
     return ended;
@@ -253,7 +265,7 @@ export class Agent {
       ),
       repairRpcs(this.#context, gate, () => this.#runtimeFile.write(this.#context.config)),
       registryRpcs(config.nodes?.name ?? "", this.#dependencies.registry),
-      documentRpcs(this.#views, this.#dependencies.logLevels ?? { level: () => config.logLevel }),
+      documentRpcs(this.#views, this.#dependencies.logLevels ?? { level: () => config.logLevel }, this.#traces),
       agentIpamRpcs(this.#context, this.#janitor, gate),
     ];
     const forwarding = agentForwarding(this.#context, services.flat(), () => this.#state.t === "ready");

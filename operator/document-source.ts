@@ -1,4 +1,4 @@
-import type { NodeDocumentOf, NodeKind, NodesDocument } from "../shared/documents/mod.ts";
+import type { NodeDocumentOf, NodeKind, NodesDocument, NodeTrace, TraceRequest } from "../shared/documents/mod.ts";
 
 /** What is wanted of one node. */
 export interface Question<K extends NodeKind = NodeKind> {
@@ -9,6 +9,17 @@ export interface Question<K extends NodeKind = NodeKind> {
   readonly ifNotRevision?: string;
   /** At most `maxWaitMs`. */
   readonly waitMs?: number;
+}
+
+export interface PodName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface PodPlace {
+  readonly node: string;
+  readonly addresses: readonly string[];
+  readonly hostNetwork: boolean;
 }
 
 /** How long a question may wait: less than what lies between gives up after. */
@@ -34,6 +45,8 @@ export interface DocumentSource extends AsyncDisposable {
   readonly title: string;
   /** Whether a document may become another one: a bundle's does not. */
   readonly isLive: boolean;
+  /** It leads to one node alone. */
+  readonly isOneNode?: boolean;
   /** Those that can be asked, by name. @throws {CniError | ApiError} */
   nodes(signal: AbortSignal): Promise<readonly string[]>;
   /** The cluster as a whole. @throws {CniError | ApiError} */
@@ -46,4 +59,8 @@ export interface DocumentSource extends AsyncDisposable {
    * @throws {CniError}
    */
   logLevel?(node: string, level: string | undefined, signal: AbortSignal): Promise<string>;
+  /** Has an agent follow packets; absent: there is none. @throws {CniError} in a sentence that names the node */
+  trace?(node: string, request: TraceRequest, signal: AbortSignal): Promise<NodeTrace>;
+  /** The node that a pod is on, and its addresses, where somebody knows without asking each node. @throws {CniError} */
+  placeOf?(pod: PodName, signal: AbortSignal): Promise<PodPlace | "absent">;
 }

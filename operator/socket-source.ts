@@ -4,7 +4,10 @@ import {
   type NodeDocumentOf,
   type NodeKind,
   type NodesDocument,
+  type NodeTrace,
   readNodeDocument,
+  readNodeTrace,
+  type TraceRequest,
 } from "../shared/documents/mod.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
@@ -21,6 +24,7 @@ const answerMs = 20_000;
 export class SocketSource implements DocumentSource {
   readonly title: string;
   readonly isLive = true;
+  readonly isOneNode = true;
   readonly #socket: string;
   readonly #agent: RpcChannel;
 
@@ -66,6 +70,15 @@ export class SocketSource implements DocumentSource {
       this.#agent.unary(documentsService.logLevel, request, { timeoutMs, signal }),
     );
     return answer.level;
+  }
+
+  async trace(node: string, request: TraceRequest, signal: AbortSignal): Promise<NodeTrace> {
+    const timeoutMs = answerMs + (request.t === "collect" ? request.waitMs : 0);
+    const json = new TextEncoder().encode(JSON.stringify(request));
+    const answer = await this.#ask(`trace packets on node "${node}"`, timeoutMs, () =>
+      this.#agent.unary(documentsService.trace, { json }, { timeoutMs, signal }),
+    );
+    return readNodeTrace(node, answer.json, this.title);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

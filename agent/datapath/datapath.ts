@@ -7,6 +7,7 @@ import type { CallPhases } from "../metrics/call-phases.ts";
 import type { AgentSamples } from "../metrics/meter.ts";
 import type { PolicyEnforcement } from "./policies.ts";
 import type { ServiceProxy } from "./services.ts";
+import type { PacketTracing } from "./tracing.ts";
 
 /** The container that a call is about: the sandbox itself, or on Windows also one that shares its network. */
 export interface Container {
@@ -149,4 +150,6 @@ export interface DataPath extends AsyncDisposable {
   readonly policies?: PolicyEnforcement;
   /** Absent: this data path balances no services. */
   readonly services?: ServiceProxy;
+  /** Absent: this data path follows no packets, or not yet. */
+  readonly tracing?: PacketTracing | undefined;
 }

@@ -4,6 +4,7 @@ import { brief } from "../../shared/printable.ts";
 import { documentsService } from "../../shared/proto/daemon-services.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import { type Rpc, rpc } from "../../shared/server/handlers.ts";
+import type { TraceSessions } from "./trace-sessions.ts";
 import type { Views } from "./views.ts";
 
 /** What is logged. */
@@ -13,8 +14,8 @@ export interface LogLevels {
   set?(level: LogLevel, by: string): void;
 }
 
-/** The documents of this node, for those who may use the socket. */
-export function documentRpcs(views: Views, levels: LogLevels): readonly Rpc[] {
+/** The documents of this node, and traces, for those who may use the socket. */
+export function documentRpcs(views: Views, levels: LogLevels, traces: Pick<TraceSessions, "answer">): readonly Rpc[] {
   return [
     rpc(documentsService.get, async (request, { signal }) => {
       const made = await views.call(request, LateSignal.real(signal));
@@ -26,6 +27,9 @@ export function documentRpcs(views: Views, levels: LogLevels): readonly Rpc[] {
       if (level !== "") changeLevel(levels, level, "somebody at the socket");
       return Promise.resolve({ level: levels.level() });
     }),
+    rpc(documentsService.trace, async ({ json }, { signal }) => ({
+      json: await views.counted(() => traces.answer(json, "somebody at the socket", LateSignal.real(signal))),
+    })),
   ];
 }
 

@@ -79,6 +79,7 @@ const purposes: Readonly<Record<number, string>> = {
   [Category.pod]: "a pod",
   [Category.policy]: "network policies",
   [Category.service]: "a service",
+  [Category.trace]: "a trace",
   [Category.node]: "another node",
   [Category.tenant]: "a project",
 };

@@ -9,6 +9,8 @@ import type { DocumentQuestion, MadeDocument } from "./views.ts";
 /** Documents of an agent; its `Views`, as far as they are asked from afar. */
 export interface Documents {
   document(question: DocumentQuestion, gone: AbortSignal): Promise<MadeDocument | undefined>;
+  /** As `TraceSessions.answer`. */
+  trace(json: Uint8Array, by: string, gone: AbortSignal): Promise<Uint8Array>;
 }
 
 export interface Told {
@@ -19,8 +21,8 @@ export interface Told {
   readonly logLevels: LogLevels;
 }
 
-/** What stands in paths and in rights: `get` of `/v1/documents/pods`, `update` of `/v1/log-level`. */
-const paths = { documents: "/v1/documents/", logLevel: "/v1/log-level" } as const;
+/** What stands in paths and in rights: `get` of `/v1/documents/pods`, `update` of `/v1/log-level` and `/v1/trace`. */
+const paths = { documents: "/v1/documents/", logLevel: "/v1/log-level", trace: "/v1/trace" } as const;
 
 /**
  * Answers an operator who comes by the API server, or who has a token of their own.
@@ -28,6 +30,7 @@ const paths = { documents: "/v1/documents/", logLevel: "/v1/log-level" } as cons
  */
 export async function answerOperator(exchange: Exchange, told: Told, ended: AbortSignal): Promise<void> {
   const { path, method } = exchange;
+  if (path === paths.trace) return await answerTrace(exchange, told, ended);
   if (path === paths.logLevel) return await answerLogLevel(exchange, told);
   if (!path.startsWith(paths.documents)) throw new Refusal(404, "the server could not find the requested resource");
   if (method !== "GET") throw new Refusal(405, "this can only be read");
@@ -87,6 +90,20 @@ async function answerLogLevel(exchange: Exchange, { guard, logLevels }: Told): P
   exchange.answer(200, "application/json", JSON.stringify({ level: logLevels.level() }));
 }
 
+/** A trace changes flows, also where it is only asked for what it has seen: that is of packets of all pods. */
+async function answerTrace(exchange: Exchange, { guard, documents }: Told, ended: AbortSignal): Promise<void> {
+  const { method, path, query } = exchange;
+  if (method !== "PUT") throw new Refusal(405, "a trace is asked for with PUT");
+  if (guard === undefined) throw new Refusal(403, "nobody is known over plain HTTP");
+  const user = await identify(guard, exchange);
+  await allow(guard, user, { t: "path", verb: "update", path });
+  if (documents === undefined) throw new Refusal(503, "the agent is still starting", 1);
+  const request = new TextEncoder().encode(query.get("request") ?? "");
+  const gone = AbortSignal.any([exchange.gone, ended]);
+  const json = await asRefusals(() => documents.trace(request, user.name, gone));
+  exchange.answer(200, "application/json", new TextDecoder().decode(json));
+}
+
 const statuses = new Map<number, number>([
   [GrpcCode.invalidArgument, 400],
   [GrpcCode.notFound, 404],
@@ -100,6 +117,8 @@ async function asRefusals<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (caught) {
     if (caught instanceof RpcError) throw new Refusal(statuses.get(caught.grpcCode) ?? 503, caught.message);
+    if (caught instanceof CniError && caught.code === CniCode.invalidConfig) throw new Refusal(400, caught.message);
+    if (caught instanceof CniError && caught.code === CniCode.unknownContainer) throw new Refusal(404, caught.message);
     if (caught instanceof CniError && caught.code === CniCode.tryAgainLater) throw new Refusal(503, caught.message, 1);
     throw caught;
   }

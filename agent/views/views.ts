@@ -95,10 +95,15 @@ export class Views {
   }
 
   /** `get` as a call of the agent's server. */
-  async call(question: DocumentQuestion, gone: AbortSignal): Promise<MadeDocument | undefined> {
+  call(question: DocumentQuestion, gone: AbortSignal): Promise<MadeDocument | undefined> {
+    return this.counted(() => this.get(question, gone));
+  }
+
+  /** Another such call. */
+  async counted<T>(work: () => Promise<T>): Promise<T> {
     this.#calls++;
     try {
-      return await this.get(question, gone);
+      return await work();
     } finally {
       this.#calls--;
     }

@@ -4,13 +4,24 @@ import {
   maxDocumentBytes,
   type NodeKind,
   type NodesDocument,
+  type NodeTrace,
   readNodeDocument,
+  readNodeTrace,
+  type TraceRequest,
 } from "../../shared/documents/mod.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type ApiClient, ApiError, bytesOf, Patience } from "../../shared/kubernetes/mod.ts";
 import { parseJson } from "../../shared/schema/json.ts";
 import { isObject, show } from "../../shared/schema/json-fields.ts";
-import { type Answer, type DocumentSource, maxWaitMs, type Question } from "../document-source.ts";
+import {
+  type Answer,
+  type DocumentSource,
+  maxWaitMs,
+  type PodName,
+  type PodPlace,
+  type Question,
+} from "../document-source.ts";
+import { podState } from "../why/pod-object.ts";
 import { type AgentPod, listAgentPods } from "./agent-pods.ts";
 import { type Account, AgentTokens } from "./agent-tokens.ts";
 import { listClusterNodes } from "./nodes.ts";
@@ -108,6 +119,21 @@ export class ClusterSource implements DocumentSource {
     const { level: now } = await this.#ask(node, { path, action, ...way, withinMs: answerMs }, signal);
     if (typeof now !== "string" || now.length > 20) throw strange(action, "level", now);
     return now;
+  }
+
+  async trace(node: string, request: TraceRequest, signal: AbortSignal): Promise<NodeTrace> {
+    const action = `trace packets on node "${node}"`;
+    const path = `/v1/trace?${new URLSearchParams({ request: JSON.stringify(request) })}`;
+    const withinMs = answerMs + (request.t === "collect" ? request.waitMs : 0);
+    const said = await this.#ask(node, { path, action, account: "write", method: "PUT", withinMs }, signal);
+    return readNodeTrace(node, new TextEncoder().encode(JSON.stringify(said)), `node "${node}"`);
+  }
+
+  async placeOf(pod: PodName, signal: AbortSignal): Promise<PodPlace | "absent"> {
+    const state = await podState(this.#client, pod, signal);
+    if (state === "absent") return state;
+    const { node, addresses, hostNetwork } = state;
+    return node === undefined ? "absent" : { node, addresses, hostNetwork };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,6 +2,7 @@ import type { Infer } from "../schema/mod.ts";
 import { nodesSchema } from "./cluster-documents.ts";
 import { addressesSchema, historySchema, leasesSchema, podsSchema } from "./pod-documents.ts";
 import { callsSchema, findingsSchema, nodeSchema, peersSchema } from "./state-documents.ts";
+import { nodeTraceSchema, traceSchema } from "./trace-documents.ts";
 import { flowsSchema, policiesSchema, servicesSchema } from "./traffic-documents.ts";
 
 /** Of each kind of document: its schema, and its title for those who read that. */
@@ -28,4 +29,6 @@ export type NodeDocumentOf<K extends NodeKind> = Infer<(typeof nodeDocuments)[K]
 /** Documents of the cluster as a whole. */
 export const clusterDocuments = {
   nodes: { schema: nodesSchema, title: "the nodes of a cluster" },
+  trace: { schema: traceSchema, title: "the way of one packet through the nodes" },
+  "node-trace": { schema: nodeTraceSchema, title: "what one node has seen of a trace" },
 } as const;

@@ -24,7 +24,13 @@ export {
   type LeasesDocument,
   type PodsDocument,
 } from "./pod-documents.ts";
-export { maxDocumentBytes, readNodeDocument, readNodesDocument, readOne } from "./read-document.ts";
+export {
+  maxDocumentBytes,
+  readNodeDocument,
+  readNodesDocument,
+  readNodeTrace,
+  readOne,
+} from "./read-document.ts";
 export { reportDocuments } from "./report-documents.ts";
 export {
   type CallsDocument,
@@ -39,6 +45,24 @@ export {
   type ProbeState,
   probeStates,
 } from "./state-documents.ts";
+export {
+  maxTracedPackets,
+  maxTraceSeconds,
+  type NodeTrace,
+  nodeTraceSchema,
+  type StartTrace,
+  type TraceAction,
+  type TraceComponent,
+  type TraceDocument,
+  type TracedPacket,
+  type TraceProtocol,
+  type TraceRequest,
+  type TraceStep,
+  type TraceVerdict,
+  traceProtocols,
+  traceRequestSchema,
+  traceSchema,
+} from "./trace-documents.ts";
 export type {
   DocumentFlow,
   DocumentPolicedPod,

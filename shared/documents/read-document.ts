@@ -5,6 +5,7 @@ import { parseJson } from "../schema/json.ts";
 import { type Schema, validate } from "../schema/mod.ts";
 import type { NodesDocument } from "./cluster-documents.ts";
 import { clusterDocuments, type NodeDocumentOf, type NodeKind, nodeDocuments } from "./kinds.ts";
+import { type NodeTrace, nodeTraceSchema } from "./trace-documents.ts";
 
 /** One document: the largest message of an agent. */
 export const maxDocumentBytes = 4 * 1024 * 1024;
@@ -31,6 +32,13 @@ export function readNodeDocument<K extends NodeKind>(
 /** @throws {CniError} 6 */
 export const readNodesDocument = (bytes: Uint8Array, from: string): NodesDocument =>
   readOne<NodesDocument>(clusterDocuments.nodes.schema, bytes, `the nodes of ${from}`);
+
+/** @param node that was asked @throws {CniError} 6 */
+export function readNodeTrace(node: string, bytes: Uint8Array, from: string): NodeTrace {
+  const trace = readOne<NodeTrace>(nodeTraceSchema, bytes, `the trace of ${from}`);
+  if (trace.node === node) return trace;
+  throw refused(`the trace of ${from}`, `it is about node "${printable(trace.node)}"`, `one about "${node}"`);
+}
 
 /** @param what for the message @throws {CniError} 6 */
 export function readOne<T>(schema: Schema<T>, bytes: Uint8Array, what: string, maxBytes = maxDocumentBytes): T {

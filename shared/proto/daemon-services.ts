@@ -202,8 +202,15 @@ export type LogLevelRequest = MessageOf<typeof LogLevelRequest>;
 export const LogLevelResponse = message({ level: text(1) });
 export type LogLevelResponse = MessageOf<typeof LogLevelResponse>;
 
+export const TraceRequestMessage = message({ json: bytes(1) });
+export type TraceRequestMessage = MessageOf<typeof TraceRequestMessage>;
+
+export const TraceResponse = message({ json: bytes(1) });
+export type TraceResponse = MessageOf<typeof TraceResponse>;
+
 /** What an operator sees of a node (`pipette.proto`). */
 export const documentsService = {
   get: unary("/pipette.v1.Documents/Get", GetDocumentRequest, GetDocumentResponse),
   logLevel: unary("/pipette.v1.Documents/LogLevel", LogLevelRequest, LogLevelResponse),
+  trace: unary("/pipette.v1.Documents/Trace", TraceRequestMessage, TraceResponse),
 } as const;

@@ -51,6 +51,8 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.GetDocumentResponse": daemon.GetDocumentResponse,
   "pipette.v1.LogLevelRequest": daemon.LogLevelRequest,
   "pipette.v1.LogLevelResponse": daemon.LogLevelResponse,
+  "pipette.v1.TraceRequestMessage": daemon.TraceRequestMessage,
+  "pipette.v1.TraceResponse": daemon.TraceResponse,
   "pipette.v1.PolicyRule": daemon.PolicyRule,
   "pipette.v1.IsolatedPod": daemon.IsolatedPod,
   "pipette.v1.MendRequest": pipette.MendRequest,

@@ -1,80 +1,54 @@
+import { asData, formOf } from "../../../operator/mod.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { type Ip, parseIp } from "../../../shared/net/ip.ts";
 import { paths } from "../../../shared/os/paths.ts";
-import { defineCommand, type OptionSpec } from "../../../shared/terminal/command.ts";
+import { defineCommand } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
-import { formatJson, printable, printableLines } from "../../../shared/terminal/printable.ts";
+import { printable, printableLines } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
 import { type KnownNodes, knownNodesIn, readConfig, type TraceConfig } from "./agent-files.ts";
-import type { Protocol } from "./packet.ts";
 import { type End, type Journey, packetOf } from "./packet.ts";
 import { agentsPolicies, withPolicyNames } from "./policy-names.ts";
 import { type Report, reportObject, reportText } from "./report.ts";
 import { findPod, readPorts, type SwitchPort } from "./switch-ports.ts";
+import { packetWanted, requireSimulated, simulated, traceByAgents } from "./trace-modes.ts";
+import { traceOptions } from "./trace-options.ts";
 import { trace } from "./tracer.ts";
 import { nextCommand, stepsOf, type Verdict, verdictOf } from "./verdict.ts";
 
 const action = "trace the packet";
 
-const portRule = {
-  wrong: (text: string) =>
-    /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535 ? undefined : `"${text}"`,
-  wanted: "a port from 1 to 65535",
-};
-const addressRule = {
-  wrong: (text: string) => (parseIp(text) === undefined ? `"${text}"` : undefined),
-  wanted: "an address",
-};
-const macRule = {
-  wrong: (text: string) => (/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/i.test(text) ? undefined : `"${text}"`),
-  wanted: "a MAC address such as 0a:00:0a:0a:01:02",
-};
-const keyRule = {
-  wrong: (text: string) => (/^\d{1,8}$/.test(text) && Number(text) < 2 ** 24 ? undefined : `"${text}"`),
-  wanted: "a number below 2^24",
-};
-
-const options = {
-  tcp: { value: "PORT", rule: portRule, help: "a TCP connection to this port" },
-  udp: { value: "PORT", rule: portRule, help: "UDP to this port" },
-  icmp: { help: "an echo request, which is the default" },
-  reply: { help: "what the second pod answers, in a connection that stands" },
-  "from-tunnel": {
-    value: "NODE",
-    rule: addressRule,
-    help: "how a packet goes on that came through the tunnel from the node of this address; its sender is told by address",
-  },
-  "tunnel-key": { value: "VNID", rule: keyRule, help: "with which key it came through the tunnel (default 0)" },
-  "as-ip": { value: "ADDRESS", rule: addressRule, help: "as if the sender took this address for its own" },
-  "as-mac": { value: "MAC", rule: macRule, help: "as if the sender took this MAC address for its own" },
-  json: { help: "the steps and the verdict as one JSON object" },
-  raw: { help: "what Open vSwitch itself says of it" },
-  control: {
-    value: "PATH",
-    of: "file",
-    help: "where ovs-vswitchd takes commands (default ovs-vswitchd.PID.ctl beside its database)",
-  },
-  config: { value: "FILE", of: "file", help: `the agent's configuration (default ${paths.agentConfig})` },
-} as const satisfies Readonly<Record<string, OptionSpec>>;
-
 export const traceCommand = defineCommand({
   action,
-  about: `Shows the way that a packet from one pod to another would take through the tables of Open vSwitch: which flow
-it would meet in each, what that decides, and where it ends. No packet is sent. For "dataPath: ovs".`,
+  about: `Shows the way of a packet from one pod to another: which tables it passes, what these decide, and where it ends.
+
+Without more it asks the switch of this node what it would do: nothing is sent, and no agent is needed. With --inject
+the sender's agent sends a packet in the pod's name, and every node on the way tells of it; it is delivered to nobody.
+With --live the next real connection that matches is followed, and left as it is; FROM or TO may be "any" then. Both ask
+agents: by the socket of this node its own part, by the API server all nodes. For "dataPath: ovs".`,
   operands: [
-    { name: "FROM", of: { ask: "pods" }, help: "a pod of this node: namespace/name, its name alone, or its address" },
-    { name: "TO", help: "a pod of this node, or any address: another node's pod, a service, the world outside" },
+    {
+      name: "FROM",
+      of: { ask: "pods" },
+      help: "a pod, namespace/name; without a way to agents one of this node, or its address",
+    },
+    { name: "TO", help: "a pod, an address, or with --inject and --live a service, namespace/name" },
   ],
-  options,
+  options: traceOptions,
   exits: {
-    0: "the packet gets as far as this node can bring it",
-    1: "it is dropped, or could not be traced",
-    3: "this node has no such pod",
-    4: "several pods have the name",
+    0: "the packet arrives, or gets as far as can be told from here",
+    1: "it is dropped, rejected or lost, or could not be traced",
+    2: "not all could be told, since a node does not answer; or wrong arguments",
+    3: "there is no such pod, or no connection came that matches",
+    4: "several pods of this node have the name",
   },
   run: async ({ options: given, operands: [from = "", to = ""] }, io) => {
+    const packet = packetWanted(given);
+    if (given.inject || given.live) return await traceByAgents({ from, to, ...packet }, given, io);
+    requireSimulated(given);
+    const form = given.json ? "json" : formOf(given.output);
     const config = await readConfig(given.config ?? paths.agentConfig);
     const ports = await readPorts(config.ovs.database, config.bridge);
     const client = endOf(ports, from, io);
@@ -84,7 +58,7 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
     const journey: Journey = {
       client,
       server,
-      protocol: protocolOf(given.tcp, given.udp, given.icmp),
+      protocol: simulated(packet),
       isReply: given.reply,
       fromTunnel: tunnelOf(given["from-tunnel"], given["tunnel-key"]),
       as: { ip: addressOf(given["as-ip"]), mac: given["as-mac"] },
@@ -98,7 +72,8 @@ it would meet in each, what that decides, and where it ends. No packet is sent. 
         details: text,
       });
     }
-    if (!given.raw) io.stdout(given.json ? formatJson(reportObject(report)) : printableLines(reportText(report)));
+    const isData = form === "json" || form === "yaml";
+    if (!given.raw) io.stdout(isData ? asData(form, reportObject(report)) : printableLines(reportText(report)));
     return report.verdict.t === "dropped" ? exitStatus.failed : exitStatus.done;
   },
 });
@@ -131,16 +106,6 @@ export async function traceJourney(
   const next = nextCommand(verdict, passes, journey, [...config.ovs.nodeAddresses, ...known.own]);
   const inPort = portName(packet.inPort);
   return { text, report: { journey, packet, inPort, steps, verdict, ...(next === undefined ? {} : { next }) } };
-}
-
-function protocolOf(tcp: string | undefined, udp: string | undefined, icmp: boolean): Protocol {
-  const several = [tcp !== undefined, udp !== undefined, icmp].filter(Boolean).length > 1;
-  if (several) {
-    const is = "there is more than one of --tcp, --udp and --icmp";
-    throw new CniError(CniCode.invalidConfig, `Cannot ${action}: ${is}`);
-  }
-  if (tcp !== undefined) return { t: "tcp", port: Number(tcp) };
-  return udp === undefined ? { t: "icmp" } : { t: "udp", port: Number(udp) };
 }
 
 const addressOf = (text: string | undefined): Ip | undefined => (text === undefined ? undefined : parseIp(text));

@@ -160,6 +160,8 @@ const registerWords = {
   serviceGroup: (value) => `group ${value}`,
   sourceTenant: (value) => `sender's project has VNID ${value}`,
   destinationTenant: (value) => `receiver's project has VNID ${value}`,
+  trace: (value) => `trace ${value}`,
+  untold: (value) => `tables to report 0x${value.toString(16)}`,
 } as const satisfies Readonly<Record<Exclude<keyof typeof registers, "endpointPortAndState">, Say>>;
 
 const markWords = {

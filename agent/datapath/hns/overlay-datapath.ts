@@ -20,6 +20,7 @@ import {
 } from "../ovs/mod.ts";
 import type { PolicyEnforcement } from "../policies.ts";
 import type { ServiceProxy } from "../services.ts";
+import type { PacketTracing } from "../tracing.ts";
 import { AdapterWaiter } from "./adapter-waiter.ts";
 import type { OverlaySide } from "./node-side.ts";
 import type { HnsNetwork } from "./options.ts";
@@ -63,6 +64,10 @@ export class OverlayDataPath implements DataPath {
     this.#options = options;
     this.policies = options.policies;
     if (options.services !== undefined) this.services = options.services;
+  }
+
+  get tracing(): PacketTracing | undefined {
+    return this.#standing?.node.tracing;
   }
 
   async start(): Promise<void> {

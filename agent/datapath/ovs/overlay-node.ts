@@ -4,6 +4,7 @@ import type { ClusterNode } from "../../cluster/node-registry.ts";
 import type { AgentSamples } from "../../metrics/meter.ts";
 import type { NodeRoute, RefusedRoute } from "../routes.ts";
 import type { ServicePort } from "../services.ts";
+import type { PacketTracing } from "../tracing.ts";
 
 /** A pod's port to create, and its owner. */
 export interface PodPort {
@@ -63,6 +64,8 @@ export interface OverlayNode extends AsyncDisposable {
   degraded(): Promise<readonly string[]>;
   /** Tells a scrape of flows and connections. */
   measure(samples: AgentSamples): void;
+  /** Absent: it follows no packets. */
+  readonly tracing?: PacketTracing;
 }
 
 /** The pods' gateway, as an interface of the node. */

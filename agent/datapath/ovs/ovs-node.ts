@@ -1,6 +1,6 @@
 import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
-import { CniError } from "../../../shared/errors.ts";
+import { CniCode, CniError } from "../../../shared/errors.ts";
 import { sameIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import type { Followed } from "../../cluster/node-registry.ts";
@@ -24,6 +24,7 @@ import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
 import { crowdedSwitch, FlowCache } from "./switch-control.ts";
 import { answeredWithin, SwitchPresence, withCniErrors } from "./switch-presence.ts";
+import { OvsTracing, type TracedNode, waysText } from "./tracing/mod.ts";
 import { TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
 
 /** How long a pod's ADD waits for a database that cannot be reached: short, so that the runtime tries again soon. */
@@ -54,6 +55,7 @@ export class OvsNode implements OverlayNode {
   readonly #presence: SwitchPresence;
   /** Where the switch is in user space. */
   readonly #flowCache: FlowCache | undefined;
+  readonly tracing: OvsTracing;
   #neighbours: TunnelNeighbours | undefined;
   #running: Running | undefined;
   /** Exists after the first start, because until then flows of earlier agents are no drift. */
@@ -76,6 +78,7 @@ export class OvsNode implements OverlayNode {
     this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
     this.#vnids = tenants === undefined ? undefined : this.#resources.use(tenants.follow());
     this.#flowCache = options.kind === "netdev" ? this.#resources.use(new FlowCache(database, logger)) : undefined;
+    this.tracing = new OvsTracing(this.#traced());
     this.#reconciling = this.#resources.use(
       new ReconcileLoop({ what: "the switch", reconcile: () => this.#reconcile(), logger }),
     );
@@ -353,10 +356,33 @@ export class OvsNode implements OverlayNode {
     return this.#host.unserved;
   }
 
+  #traced(): TracedNode {
+    const { management, policies, nodeName: name } = this.#options;
+    const nodes = () => this.#nodes;
+    return {
+      ...{ management, policies, name, title: waysText(this.#options) },
+      get nodes() {
+        return nodes();
+      },
+      running: () => {
+        if (this.#running?.program.status.connected === true)
+          return { context: this.#running.context, round: this.#running.program.round };
+        throw new CniError(CniCode.tryAgainLater, `Cannot trace packets: ${this.#isAway}`);
+      },
+      pods: () => this.#ports.connected(),
+      // The kernel's module corrects its cache by itself, within half a second.
+      settled: async () =>
+        this.#flowCache === undefined ? await Bun.sleep(correctedMs) : await this.#flowCache.purgeNow(),
+    };
+  }
+
   get #nodes() {
     return this.#options.peers.current ?? new Map<string, never>();
   }
 }
+
+/** Until the kernel's module goes by changed flows. */
+const correctedMs = 1_000;
 
 /** The key of the base flow set, without which no pod has a network. */
 const baseKey = "base";

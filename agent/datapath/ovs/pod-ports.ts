@@ -95,6 +95,14 @@ export class PodPorts {
     return new Map(Iterator.from(made).map(([key, { mac, ofport }]) => [key, { mac, port: ofport }]));
   }
 
+  /** Those, with all that is known of them. */
+  connected(): readonly { readonly port: PodPort; readonly ofport: number }[] {
+    return [...this.onSwitch()].flatMap(([key, { port: ofport }]) => {
+      const port = this.#wanted.get(key);
+      return port === undefined ? [] : [{ port, ofport }];
+    });
+  }
+
   /** Takes over the ports of an earlier agent that `keep` accepts, and answers their flow sets. */
   adopt(context: PipelineContext, keep: (pod: ConnectedPod) => boolean): FlowSetChanges {
     for (const { owner, port, row } of this.#rows.all()) {

@@ -165,11 +165,15 @@ export function resubmit(table: number | undefined, port?: number): Action {
 /** What follows sees the packet as one that was not looked up in connection tracking. */
 export const ctClear: Action = { t: "ct-clear" };
 
-/** A copy to the controller, as far as the meter lets it pass. @param maxLength bytes of the packet that it gets */
-export const toController = (maxLength: number, meter: number): Action => ({
+/**
+ * A copy to the controller, as far as the meter lets it pass.
+ * @param maxLength bytes of the packet that it gets
+ * @param meter absent: every packet passes
+ */
+export const toController = (maxLength: number, meter?: number): Action => ({
   t: "controller",
   ...{ maxLength: within("length", maxLength, 0, wholePacket), controllerId: 0, reason: reasonAction, pause: false },
-  ...{ userData: new Uint8Array(0), meter: within("meter", meter, 1, 0xffff0000) },
+  ...{ userData: new Uint8Array(0), meter: meter === undefined ? undefined : within("meter", meter, 1, 0xffff0000) },
 });
 
 /** OFPR_ACTION: because an action said so. */

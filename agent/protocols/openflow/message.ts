@@ -75,8 +75,9 @@ export interface Features {
 /** OFPT_PACKET_IN (7.4.1): a packet that a flow sends to the controller. */
 export interface PacketIn {
   readonly t: "packet-in";
-  /** The table of that flow. */
+  /** The table of that flow, and its cookie. */
   readonly table: number;
+  readonly cookie: bigint;
   /** Registers and what else goes with a packet, as they are there. */
   readonly match: Match;
   /** From its Ethernet header on, and as much of it as the flow sends. */
@@ -145,8 +146,9 @@ export function readMessage(frame: Frame): Message {
 function readPacketIn(reader: WireReader): PacketIn {
   // Behind the buffer's number, the packet's length and the reason.
   const table = reader.skip(7).u8();
-  const match = readMatch(reader.skip(8));
-  return { t: "packet-in", table, match, packet: reader.skip(2).rest() };
+  const cookie = reader.u64();
+  const match = readMatch(reader);
+  return { t: "packet-in", table, cookie, match, packet: reader.skip(2).rest() };
 }
 
 /** @throws {MalformedMessage} */

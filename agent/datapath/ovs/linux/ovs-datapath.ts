@@ -20,6 +20,7 @@ import { type Attachment, PodPairs } from "../../linux/pod-pairs.ts";
 import { transportMtu } from "../../linux/transport.ts";
 import { watchNode } from "../../linux/watch-node.ts";
 import { wire } from "../../linux/wiring.ts";
+import type { PacketTracing } from "../../tracing.ts";
 import { type OvsDataPathOptions, servicesOf } from "../options.ts";
 import type { ConnectedPod, OverlayNode } from "../overlay-node.ts";
 import { OvsNode } from "../ovs-node.ts";
@@ -190,6 +191,10 @@ class OvsDataPath implements DataPath {
     } catch (caught) {
       throw interfaceError("look for problems", caught);
     }
+  }
+
+  get tracing(): PacketTracing {
+    return this.#node.tracing;
   }
 
   tellTroubles(tell: (trouble: string) => void): void {

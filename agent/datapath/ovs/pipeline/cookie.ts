@@ -1,5 +1,5 @@
 /** What a flow belongs to, in its cookie: Antrea's numbers, and one of our own. */
-export const Category = { base: 0, pod: 1, policy: 2, service: 3, node: 12, tenant: 13 } as const;
+export const Category = { base: 0, pod: 1, policy: 2, service: 3, trace: 7, node: 12, tenant: 13 } as const;
 export type Category = (typeof Category)[keyof typeof Category];
 
 const roundShift = 48n;
@@ -18,6 +18,12 @@ export const roundMask = 0xffff_0000_0000_0000n;
 export const learnedBit = 1n << 32n;
 
 export const isLearned = (cookie: bigint): boolean => (cookie & roundMask) === 0n && (cookie & learnedBit) !== 0n;
+
+/**
+ * Flows of a trace come and go beside the program, and end by themselves: no program has them, and a comparison passes
+ * over them.
+ */
+export const isOfTrace = (cookie: bigint): boolean => readCookie(cookie).category === Category.trace;
 
 /** `round[16] | category[8] | 0[8] | object[32]`. @param object tells the parts of one category apart */
 export function cookieOf(round: number, category: Category, object = 0): bigint {

@@ -11,4 +11,15 @@ export { podFlows } from "./pod.ts";
 export { isolationFlows, matchFlow, policyFlows, policyTables, ruleFlows, verdictMeter } from "./policies.ts";
 export { selectService, serviceTables } from "./prerouting.ts";
 export { markSnat, virtualAddress, virtualNodePort } from "./snat.ts";
+export {
+  arrivalFlows,
+  injectedFlows,
+  injection,
+  type LookingNode,
+  type Picked,
+  pickFlows,
+  reportFlows,
+  traceCookie,
+  traceFlowSeconds,
+} from "./traced.ts";
 export { packetsOf } from "./tunnel.ts";

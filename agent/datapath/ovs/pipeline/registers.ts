@@ -50,6 +50,9 @@ export const registers = {
   /** VNID of the project that sent the packet, and of the one that is to get it. */
   sourceTenant: whole("reg10"),
   destinationTenant: whole("reg11"),
+  /** The trace that a packet belongs to, and in which of its tables it is still to be reported: see `traced.ts`. */
+  trace: bits("reg14", 0, 15),
+  untold: whole("reg15"),
 } as const;
 
 /** Marks of a connection. */

@@ -1,4 +1,6 @@
 import { CniCode, CniError } from "../../../../shared/errors.ts";
+import type { Ip } from "../../../../shared/net/ip.ts";
+import type { Direction } from "../../../../shared/policy/mod.ts";
 import type { LoggedVerdicts, NodePolicies, PodRule, PolicyEnforcement, RefusedRule, Verdict } from "../../policies.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
 import { policyTables } from "../pipeline/mod.ts";
@@ -104,6 +106,13 @@ export class OvsPolicies implements PolicyEnforcement, AsyncDisposable {
 
   ruleOf(number: number): PodRule | undefined {
     return this.#running?.flows.ruleOf(number);
+  }
+
+  /** The policies that isolate the pod of an address, or of a port, in one direction. */
+  isolating(direction: Direction, at: { readonly ip: Ip } | { readonly ofport: number }): readonly string[] {
+    return (
+      this.#running?.flows.isolationAt(direction, at)?.by.map(({ namespace, name }) => `${namespace}/${name}`) ?? []
+    );
   }
 
   report(which: Reports["which"], told: Reports["told"]): void {

@@ -100,8 +100,18 @@ export class PolicyFlows {
 
   /** The isolated pod at a port, or with an address. */
   podAt(at: { readonly ofport: number } | { readonly ip: Ip }): Owner | undefined {
-    for (const [{ owner }, { ofport, ips }] of this.isolated())
-      if ("ofport" in at ? ofport === at.ofport : ips.some((ip) => sameIp(ip, at.ip))) return owner;
+    return this.#at(at)?.owner;
+  }
+
+  /** What closes that pod in this direction. */
+  isolationAt(direction: Direction, at: Parameters<PolicyFlows["podAt"]>[0]): Isolation | undefined {
+    const isolation = this.#at(at);
+    return isolation?.directions.includes(direction) ? isolation : undefined;
+  }
+
+  #at(at: Parameters<PolicyFlows["podAt"]>[0]): Isolation | undefined {
+    for (const [isolation, { ofport, ips }] of this.isolated())
+      if ("ofport" in at ? ofport === at.ofport : ips.some((ip) => sameIp(ip, at.ip))) return isolation;
     return undefined;
   }
 

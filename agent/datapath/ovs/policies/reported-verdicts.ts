@@ -2,6 +2,7 @@ import type { Direction } from "../../../../shared/policy/mod.ts";
 import { type ConnectionEvent, forwardPackets, type PacketIn } from "../../../protocols/openflow/mod.ts";
 import { packetEnds } from "../../packet-ends.ts";
 import type { PodRule, Verdict } from "../../policies.ts";
+import { Category, readCookie } from "../pipeline/cookie.ts";
 import { registers } from "../pipeline/registers.ts";
 import { tables } from "../pipeline/tables.ts";
 import { keepConnected, programBounds } from "../program/connection.ts";
@@ -35,7 +36,8 @@ export class ReportedVerdicts implements AsyncDisposable {
         throw await client.closed;
       },
       onEvent: (event: ConnectionEvent) => {
-        if (event.t === "packet-in") for (const verdict of this.#verdicts(event)) options.told(verdict);
+        if (event.t === "packet-in" && readCookie(event.cookie).category === Category.policy)
+          for (const verdict of this.#verdicts(event)) options.told(verdict);
       },
       down: () => undefined,
     });

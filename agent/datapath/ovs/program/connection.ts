@@ -9,7 +9,7 @@ import {
   OpenFlowError,
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
-import { isLearned } from "../pipeline/cookie.ts";
+import { isLearned, isOfTrace } from "../pipeline/cookie.ts";
 
 /** Every bound of the program, with its unit in the name and its reason. */
 export const programBounds = {
@@ -109,7 +109,7 @@ export async function watchForeignChanges(client: OpenFlowClient): Promise<strin
 export function isForeignChange(event: ConnectionEvent): boolean {
   switch (event.t) {
     case "flow-update":
-      return event.event !== "own" && !isLearned(event.cookie);
+      return event.event !== "own" && !isLearned(event.cookie) && !isOfTrace(event.cookie);
     case "request-forwarded":
     case "unreadable":
       return true;

@@ -11,7 +11,7 @@ import {
   parseAddress,
 } from "../../../protocols/openflow/mod.ts";
 import { mismatch } from "../../linux/compare.ts";
-import { type Category, isLearned, readCookie } from "../pipeline/cookie.ts";
+import { type Category, isLearned, isOfTrace, readCookie } from "../pipeline/cookie.ts";
 import { placeOf } from "./flow-set.ts";
 import type { FlowSets } from "./flow-sets.ts";
 import { metersToRepair } from "./meters.ts";
@@ -42,7 +42,7 @@ export function driftOf(flowSets: FlowSets, round: number, { flows, groups, mete
   const missingGroups = new Map([...flowSets.all.values()].flatMap((flowSet) => [...flowSet.groups]));
   const foreign: Flow[] = [];
   for (const flow of flows) {
-    if (isLearned(flow.cookie)) continue;
+    if (isLearned(flow.cookie) || (isOfTrace(flow.cookie) && flow.hardTimeout > 0)) continue;
     const place = placeOf(flow);
     const wanted = missing.get(place);
     if (wanted === undefined) foreign.push(flow);
