@@ -72,6 +72,8 @@ export interface OvsDataPathOptions extends SwitchOptions {
   /** `undefined`: the switch balances no services. */
   readonly services: BalancedServices | undefined;
   readonly wireguard: WireGuardOptions;
+  /** What the node is known by to the others; absent: IPsec is not what encrypts. */
+  readonly credentials?: IpsecCredentials;
   /** Tells the registry again what this node says of itself; absent: the node is alone. */
   announce?(): Promise<void>;
 }
@@ -82,6 +84,28 @@ export interface WireGuardOptions {
   readonly device: string;
   /** Absent: the key stays. */
   readonly rotateHours?: number | undefined;
+}
+
+/** What a node shows the others by IPsec, before anything is encrypted. */
+export type IpsecCredentials =
+  | { readonly kind: "psk"; readonly secret: string }
+  | { readonly kind: "certificate"; readonly source: CertificateSource };
+
+/** Where a node's certificate comes from, which may come later and change. */
+export interface CertificateSource {
+  /** `undefined`: there is none yet, or none that is valid. */
+  current(): CertificateFiles | undefined;
+  /** Called with others that count from now on. */
+  onChange: (files: CertificateFiles) => void;
+  /** Why there is none, or what is wrong with it, in a sentence. */
+  problem(): string | undefined;
+}
+
+/** Paths of files in PEM. The subject's CN is the node's name. */
+export interface CertificateFiles {
+  readonly certificate: string;
+  readonly privateKey: string;
+  readonly caCertificate: string;
 }
 
 /** Which services the switch balances. */
