@@ -10,6 +10,7 @@ import type { ControllerOptions } from "./controller.ts";
 const defaultPort = 10_349;
 const defaultNamespace = "kube-system";
 const ownName = "pipette-controller";
+const defaultAccount = "pipette-agent";
 
 const listenOption = {
   wrong: (text: string) => (parseListen(text) === undefined ? "none" : undefined),
@@ -50,6 +51,16 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     "watch-nodes": {
       help: "watches what agents tell of their nodes (clusterState of agent.yaml): calls those that are silent unknown",
     },
+    "sign-ipsec": { help: "signs nodes' certificates for IPsec between them (ovs.ipsec of agent.yaml)" },
+    "ipsec-ca": {
+      value: "DIR",
+      of: "file",
+      help: "ca.crt and ca.key to sign these with; without it they are made, and kept in a Secret",
+    },
+    "agent-account": {
+      value: "NAME",
+      help: `the agents' service account, which alone gets one (default ${defaultAccount})`,
+    },
     "data-dir": {
       value: "DIR",
       of: "file",
@@ -80,9 +91,15 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     };
     const listen = parseListen(options.listen ?? `[::]:${defaultPort}`);
     if (listen === undefined) return exitStatus.wrongArguments;
-    const { "data-dir": dataDir, advertise } = options;
+    const {
+      "data-dir": dataDir,
+      advertise,
+      "ipsec-ca": authority,
+      "agent-account": account = defaultAccount,
+    } = options;
     const asked: ControllerOptions = {
       ...{ cluster, env: io.env, listen, certificates, publishedIn, watchesNodes: options["watch-nodes"] },
+      ...(options["sign-ipsec"] ? { signs: { account, ...(authority === undefined ? {} : { authority }) } } : {}),
       ...(dataDir === undefined ? {} : { dataDir }),
       ...(advertise === undefined ? {} : { advertise }),
     };
