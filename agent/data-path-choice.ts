@@ -3,7 +3,9 @@ import type { Logger } from "../shared/log.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import type { AgentDependencies } from "./agent.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
+import { takePsk } from "./config/ipsec-secret.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
+import type { IpsecCredentials } from "./datapath/ovs/options.ts";
 
 export type DataPathChoice = Pick<
   AgentDependencies,
@@ -43,7 +45,9 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
   };
 }
 
-async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+async function ovs(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+  const { dataDir, ovs: section, networks } = config;
+  const credentials = ipsecCredentials(config);
   const { createOvsDataPath, restoreNodeAddresses } = await import("./datapath/ovs/linux/mod.ts");
   const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
@@ -54,10 +58,16 @@ async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Log
     prepareNode: () => {
       if (uplink !== undefined && network !== undefined) restoreNodeAddresses(dataDir, uplink, network.bridge, logger);
     },
-    createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger)),
+    createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger, credentials)),
     dataPathName: "ovs",
     livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
+}
+
+/** Where IPsec encrypts. @throws {CniError} 7, 5 */
+function ipsecCredentials({ ovs: section, socket }: AgentConfig): IpsecCredentials | undefined {
+  if (section?.encryption !== "ipsec") return undefined;
+  return { kind: "psk", secret: takePsk({ file: section.ipsec.pskFile, socket }, process.env) };
 }
 
 async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {

@@ -6,7 +6,7 @@ import type { Logger } from "../../../shared/log.ts";
 import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
 import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
-import type { EncryptionKind } from "../../config/encryption-config.ts";
+import type { EncryptionKind, EspKind } from "../../config/encryption-config.ts";
 import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/ovs-config.ts";
 import type { DataPathNeeds } from "../datapath.ts";
 import type { HostNetwork } from "./overlay-node.ts";
@@ -25,6 +25,10 @@ interface SwitchOptions {
   readonly tunnel: TunnelOptions;
   /** Of packets to other nodes' pods. */
   readonly encryption: EncryptionKind;
+  /** For `encryption: ipsec`. */
+  readonly ipsec: IpsecOptions;
+  /** What the node is known by to the others; absent: IPsec is not what encrypts. */
+  readonly credentials?: IpsecCredentials | undefined;
   /** Name of the internal port that is the pods' gateway. */
   readonly gateway: string;
   /** The node's own interface, to be a port of the bridge. */
@@ -72,8 +76,6 @@ export interface OvsDataPathOptions extends SwitchOptions {
   /** `undefined`: the switch balances no services. */
   readonly services: BalancedServices | undefined;
   readonly wireguard: WireGuardOptions;
-  /** What the node is known by to the others; absent: IPsec is not what encrypts. */
-  readonly credentials?: IpsecCredentials;
   /** Tells the registry again what this node says of itself; absent: the node is alone. */
   announce?(): Promise<void>;
 }
@@ -84,6 +86,14 @@ export interface WireGuardOptions {
   readonly device: string;
   /** Absent: the key stays. */
   readonly rotateHours?: number | undefined;
+}
+
+/** As the configuration has it. */
+export interface IpsecOptions {
+  readonly esp: EspKind;
+  readonly forceUdp: boolean;
+  /** Where strongSwan's plugin error-notify listens. */
+  readonly charon: string;
 }
 
 /** What a node shows the others by IPsec, before anything is encrypted. */
@@ -117,7 +127,11 @@ export interface BalancedServices {
 }
 
 /** What the data path is made with, as the configuration and the cluster have it. */
-export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, logger: Logger): OvsDataPathOptions {
+export function ovsOptionsFromConfig(
+  { config, cluster, podOf }: DataPathNeeds,
+  logger: Logger,
+  credentials?: IpsecCredentials,
+): OvsDataPathOptions {
   const { ovs, networks } = config;
   const [network] = networks;
   if (ovs === undefined || network === undefined)
@@ -147,6 +161,7 @@ export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, 
     serviceCidrs: config.services?.cidrs ?? services.cidrs,
     tenants: multitenant ? cluster?.tenants : undefined,
     ...(cluster === undefined ? {} : { announce: () => cluster.announce() }),
+    credentials,
     podOf,
     logger,
   };

@@ -82,9 +82,8 @@ class OvsDataPath implements DataPath {
     const { network, podSubnets, mode, tunnel, nodeAddresses, uplink, gateway, dataDir, logger } = options;
     this.#pairs = this.#resources.use(new PodPairs(logger));
     const { socket } = this.#pairs.tools;
-    const { encryption } = options;
     const transport = transportMtu(socket, uplink, nodeAddresses);
-    const mtu = options.mtu ?? podMtu(transport, mode, tunnel.type, nodeAddresses, encryption);
+    const mtu = options.mtu ?? podMtu(transport, mode, tunnel.type, nodeAddresses, options);
     this.#network = { name: network, subnets: podSubnets, mtu };
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
     this.#filters = filters;
