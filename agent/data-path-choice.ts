@@ -4,6 +4,8 @@ import { isWindows } from "../shared/os/platform.ts";
 import type { AgentDependencies } from "./agent.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import { takePsk } from "./config/ipsec-secret.ts";
+import { nameOf } from "./config/nodes-config.ts";
+import type { DataPathNeeds } from "./datapath/datapath.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
 import type { IpsecCredentials } from "./datapath/ovs/options.ts";
 
@@ -47,7 +49,7 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
 
 async function ovs(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
   const { dataDir, ovs: section, networks } = config;
-  const credentials = ipsecCredentials(config);
+  const credentials = await ipsecCredentials(config, logger);
   const { createOvsDataPath, restoreNodeAddresses } = await import("./datapath/ovs/linux/mod.ts");
   const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
@@ -58,16 +60,31 @@ async function ovs(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
     prepareNode: () => {
       if (uplink !== undefined && network !== undefined) restoreNodeAddresses(dataDir, uplink, network.bridge, logger);
     },
-    createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger, credentials)),
+    createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger, credentials?.(needs))),
     dataPathName: "ovs",
     livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
 }
 
-/** Where IPsec encrypts. @throws {CniError} 7, 5 */
-function ipsecCredentials({ ovs: section, socket }: AgentConfig): IpsecCredentials | undefined {
+/** Where IPsec encrypts; a secret is taken at once, and certificates once the node has joined. @throws {CniError} 7, 5 */
+async function ipsecCredentials(
+  { ovs: section, nodes, socket, dataDir }: AgentConfig,
+  logger: Logger,
+): Promise<((needs: DataPathNeeds) => IpsecCredentials) | undefined> {
   if (section?.encryption !== "ipsec") return undefined;
-  return { kind: "psk", secret: takePsk({ file: section.ipsec.pskFile, socket }, process.env) };
+  const { pskFile, certificates } = section.ipsec;
+  if (certificates === undefined) {
+    const secret = takePsk({ file: pskFile, socket }, process.env);
+    return () => ({ kind: "psk", secret });
+  }
+  // Loaded where it is needed: it holds the client of an API server.
+  const { openCertificates } = await import("./certificates/mod.ts");
+  return ({ cluster, keep }) => {
+    const node = cluster?.self.name ?? nameOf(nodes ?? {});
+    const source = openCertificates(certificates, { node, dataDir, logger, env: process.env });
+    keep(source);
+    return { kind: "certificate", source };
+  };
 }
 
 async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {

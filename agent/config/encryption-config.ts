@@ -10,6 +10,7 @@ import {
   optional,
   section,
 } from "../../shared/schema/mod.ts";
+import { certificatesSchema } from "./certificates-config.ts";
 import { deviceName, path } from "./values.ts";
 
 /** How packets between pods of two nodes are encrypted (`docs/encryption.md`). */
@@ -33,6 +34,7 @@ export type EspKind = (typeof espKinds)[number];
 
 const ipsecSchema = object({
   pskFile: optional(path, "a file with the secret of all nodes", "the variable `PIPETTE_IPSEC_PSK`"),
+  certificates: optional(certificatesSchema, "by which nodes know each other, in place of a secret"),
   esp: defaulted(
     oneOf(espKinds),
     "kernel",

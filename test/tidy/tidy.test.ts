@@ -27,6 +27,7 @@ const agentRooms = [
     "config",
     "conflist",
     "cluster",
+    "certificates",
     "datapath",
     "policies",
     "services",

@@ -1,0 +1,111 @@
+import { certificateIn } from "../../shared/certificates/mod.ts";
+import type { Logger } from "../../shared/log.ts";
+import { reasonOf } from "../../shared/reason.ts";
+import { type Pair, wrongPair } from "./pair-check.ts";
+import type { PairStore } from "./pair-store.ts";
+import { trustAuthorities } from "./trusted-authorities.ts";
+
+/** Paths of files in PEM, as a data path takes them. */
+export interface HeldFiles {
+  readonly certificate: string;
+  readonly privateKey: string;
+  readonly caCertificate: string;
+}
+
+export interface HeldOptions {
+  /** The node's name, which a certificate has to be for. */
+  readonly node: string;
+  readonly store: PairStore;
+  /** Where strongSwan reads whom to trust. */
+  readonly trustDirectory: string;
+  readonly logger: Logger;
+  readonly now?: () => Date;
+}
+
+/** The certificate that a node shows the others: what is not in order is never used, and one in order stays until it ends. */
+export class HeldCertificate {
+  /** Called with others that count from now on. */
+  onChange: (files: HeldFiles) => void = () => undefined;
+  readonly #options: HeldOptions;
+  readonly #now: () => Date;
+  #pair: Pair | undefined;
+  /** Why there is no other one than this, or none. */
+  #trouble: string | undefined;
+
+  /** With what an earlier process has kept, where that is in order still. */
+  constructor(options: HeldOptions) {
+    const { store, node, trustDirectory, now = () => new Date() } = options;
+    this.#options = options;
+    this.#now = now;
+    const kept = store.read();
+    if (kept === undefined) return;
+    this.#trouble = wrongPair(kept, node, now());
+    if (this.#trouble !== undefined) return;
+    this.#pair = kept;
+    this.#attempt(() => trustAuthorities(trustDirectory, kept.ca));
+  }
+
+  get pair(): Pair | undefined {
+    return this.#hasEnded() ? undefined : this.#pair;
+  }
+
+  get files(): HeldFiles | undefined {
+    if (this.pair === undefined) return undefined;
+    const { certificate, privateKey, ca } = this.#options.store.paths;
+    return { certificate, privateKey, caCertificate: ca };
+  }
+
+  /** In a sentence; `undefined` while all is well. */
+  get problem(): string | undefined {
+    const ends = certificateIn(this.#pair?.certificate ?? "")?.validToDate.toISOString();
+    if (this.#hasEnded())
+      return `the node's certificate for IPsec has ended at ${ends}: ${this.#trouble ?? "no other has come"}`;
+    if (this.#pair === undefined)
+      return `the node has no certificate for IPsec: ${this.#trouble ?? "none has come yet"}`;
+    if (this.#trouble === undefined) return undefined;
+    return `the node's certificate for IPsec, which ends at ${ends}, stays: ${this.#trouble}`;
+  }
+
+  /** Uses another pair from now on. @returns what is wrong with it, and then all stays as it is */
+  use(pair: Pair): string | undefined {
+    const { node, store, trustDirectory, logger } = this.#options;
+    const before = this.#pair;
+    if (before !== undefined && Bun.deepEquals(pair, before) && !this.#hasEnded()) {
+      // Somebody may have taken them away.
+      return this.#attempt(() => trustAuthorities(trustDirectory, pair.ca));
+    }
+    this.#trouble = wrongPair(pair, node, this.#now());
+    if (this.#trouble !== undefined) return this.#trouble;
+    // Trusted first: others may have theirs from a new authority already.
+    const failure = this.#attempt(() => {
+      trustAuthorities(trustDirectory, pair.ca);
+      store.put(pair);
+    });
+    if (failure !== undefined) return failure;
+    this.#pair = pair;
+    const ends = certificateIn(pair.certificate)?.validToDate.toISOString();
+    logger.info("the node shows another certificate for IPsec", { ends });
+    if (this.files !== undefined) this.onChange(this.files);
+    return undefined;
+  }
+
+  /** What keeps another one from coming; `undefined`: nothing any more. */
+  trouble(is: string | undefined): void {
+    this.#trouble = is;
+  }
+
+  #hasEnded(): boolean {
+    const ends = certificateIn(this.#pair?.certificate ?? "")?.validToDate;
+    return ends !== undefined && ends <= this.#now();
+  }
+
+  #attempt(work: () => void): string | undefined {
+    try {
+      work();
+      this.#trouble = undefined;
+    } catch (caught) {
+      this.#trouble = reasonOf(caught);
+    }
+    return this.#trouble;
+  }
+}
