@@ -34,8 +34,6 @@ const usualTimes: ClusterTimes = { everyMs: 60_000, spreadMs: 5 * 60_000, refuse
 const retry = { firstMs: 500, longestMs: 30_000, jitter: 0.5 } as const;
 /** The part of its time after which a certificate is renewed: some on one day, others on another. */
 const renewal = { from: 0.7, spread: 0.2 } as const;
-/** A clock that is further off is told. */
-const toldSkewMs = 60_000;
 
 const makeKeyPair = promisify(generateKeyPair);
 
@@ -80,10 +78,9 @@ export class ClusterCertificates implements AsyncDisposable {
   }
 
   problem(): string | undefined {
-    const { skewMs } = this.#requests;
-    if (Math.abs(skewMs) < toldSkewMs) return this.#held.problem;
-    const is = `this node's clock is ${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? "behind" : "ahead of"} the API server's`;
-    return [this.#held.problem, is].filter((part) => part !== undefined).join("; ");
+    const is = this.#held.problem;
+    const { skew } = this.#requests;
+    return is === undefined || skew === undefined ? is : `${is}; ${skew}`;
   }
 
   set onChange(listener: (files: HeldFiles) => void) {

@@ -14,6 +14,8 @@ const { signerName, organization, usage, configMap } = tunnelCertificate;
 /** Of a name of the API server's. */
 const mostNodeChars = 180;
 const maxReasonChars = 500;
+/** Certificates hold from five minutes before they are signed. */
+const toldSkewMs = 60_000;
 
 /** A node's requests at the API server (certificates.k8s.io/v1), and whom it is to trust. */
 export class SigningRequests {
@@ -34,8 +36,11 @@ export class SigningRequests {
     this.#lifetimeS = lifetimeS;
   }
 
-  get skewMs(): number {
-    return this.#skewMs;
+  /** How far this node's clock was off when it last asked, in a sentence, where that is much. */
+  get skew(): string | undefined {
+    if (Math.abs(this.#skewMs) < toldSkewMs) return undefined;
+    const seconds = Math.round(Math.abs(this.#skewMs) / 1000);
+    return `this node's clock was ${seconds} s ${this.#skewMs > 0 ? "behind" : "ahead of"} the API server's when it asked`;
   }
 
   /** All that the controller has published. @throws {Error} where there is nothing yet */
