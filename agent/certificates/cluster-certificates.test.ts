@@ -102,6 +102,7 @@ function start(refusedMs = 0): { certificates: ClusterCertificates; changes: Hel
       ...{ node: "node-a", directory: directory(), store: new PairStore(directory()) },
       trustDirectory: join(scratch.path, "cacerts"),
       logger: createLogger("error", () => undefined),
+      reread: async () => undefined,
       now: () => now,
       times: { everyMs: 10, spreadMs: 0, refusedMs },
     },

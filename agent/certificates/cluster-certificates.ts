@@ -101,9 +101,10 @@ export class ClusterCertificates implements AsyncDisposable {
     try {
       const waits = await this.#renew(await this.#requests.authorities());
       this.#held.trouble(waits);
-      return waits;
+      return (await this.#held.settle()) ?? waits;
     } catch (caught) {
       this.#held.trouble(reasonOf(caught));
+      await this.#held.settle();
       throw caught;
     }
   }

@@ -31,10 +31,14 @@ export class FileCertificates implements AsyncDisposable {
     this.#loop = new ReconcileLoop({
       ...{ what: "the node's certificate for IPsec", logger, everyMs },
       retry: { firstMs: everyMs, longestMs: everyMs },
-      reconcile: async () => this.#look(),
+      reconcile: async () => {
+        const wrong = this.#look();
+        return (await this.#held.settle()) ?? wrong;
+      },
     });
     // At the start they are there, as a rule: a data path need not begin without.
     this.#look();
+    this.#loop.trigger();
   }
 
   current(): HeldFiles | undefined {

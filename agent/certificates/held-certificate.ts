@@ -18,6 +18,8 @@ export interface HeldOptions {
   readonly store: PairStore;
   /** Where strongSwan reads whom to trust. */
   readonly trustDirectory: string;
+  /** Has strongSwan read that again; answers why it does not. */
+  readonly reread: () => Promise<string | undefined>;
   readonly logger: Logger;
   readonly now?: () => Date;
 }
@@ -31,10 +33,15 @@ export class HeldCertificate {
   #pair: Pair | undefined;
   /** Why there is no other one than this, or none. */
   #trouble: string | undefined;
+  /** Whether strongSwan knows whom to trust: not before it was told so. */
+  #isReread = false;
+  #unread: string | undefined;
+  /** Whether somebody waits to hear of another one. */
+  #isNew = false;
 
   /** With what an earlier process has kept, where that is in order still. */
   constructor(options: HeldOptions) {
-    const { store, node, trustDirectory, now = () => new Date() } = options;
+    const { store, node, now = () => new Date() } = options;
     this.#options = options;
     this.#now = now;
     const kept = store.read();
@@ -42,7 +49,7 @@ export class HeldCertificate {
     this.#trouble = wrongPair(kept, node, now());
     if (this.#trouble !== undefined) return;
     this.#pair = kept;
-    this.#attempt(() => trustAuthorities(trustDirectory, kept.ca));
+    this.#attempt(() => this.#trust(kept.ca));
   }
 
   get pair(): Pair | undefined {
@@ -58,40 +65,63 @@ export class HeldCertificate {
   /** In a sentence; `undefined` while all is well. */
   get problem(): string | undefined {
     const ends = certificateIn(this.#pair?.certificate ?? "")?.validToDate.toISOString();
-    if (this.#hasEnded())
-      return `the node's certificate for IPsec has ended at ${ends}: ${this.#trouble ?? "no other has come"}`;
-    if (this.#pair === undefined)
-      return `the node has no certificate for IPsec: ${this.#trouble ?? "none has come yet"}`;
-    if (this.#trouble === undefined) return undefined;
-    return `the node's certificate for IPsec, which ends at ${ends}, stays: ${this.#trouble}`;
+    const why = this.#trouble ?? this.#unread;
+    if (this.#hasEnded()) return `the node's certificate for IPsec has ended at ${ends}: ${why ?? "no other has come"}`;
+    if (this.#pair === undefined) return `the node has no certificate for IPsec: ${why ?? "none has come yet"}`;
+    return why === undefined ? undefined : `the node's certificate for IPsec, which ends at ${ends}, stays: ${why}`;
   }
 
-  /** Uses another pair from now on. @returns what is wrong with it, and then all stays as it is */
+  /**
+   * Uses another pair from now on, which `settle` tells of.
+   * @returns what is wrong with it, and then all stays as it is
+   */
   use(pair: Pair): string | undefined {
-    const { node, store, trustDirectory, logger } = this.#options;
+    const { node, store, logger } = this.#options;
     const before = this.#pair;
-    if (before !== undefined && Bun.deepEquals(pair, before) && !this.#hasEnded()) {
-      // Somebody may have taken them away.
-      return this.#attempt(() => trustAuthorities(trustDirectory, pair.ca));
-    }
+    // Somebody may have taken away whom to trust.
+    if (before !== undefined && Bun.deepEquals(pair, before) && !this.#hasEnded())
+      return this.#attempt(() => this.#trust(pair.ca));
     this.#trouble = wrongPair(pair, node, this.#now());
     if (this.#trouble !== undefined) return this.#trouble;
     // Trusted first: others may have theirs from a new authority already.
     const failure = this.#attempt(() => {
-      trustAuthorities(trustDirectory, pair.ca);
+      this.#trust(pair.ca);
       store.put(pair);
     });
     if (failure !== undefined) return failure;
     this.#pair = pair;
+    this.#isNew = true;
     const ends = certificateIn(pair.certificate)?.validToDate.toISOString();
     logger.info("the node shows another certificate for IPsec", { ends });
-    if (this.files !== undefined) this.onChange(this.files);
     return undefined;
+  }
+
+  /**
+   * Tells strongSwan whom to trust, and then whoever waits for it of another pair. To be repeated.
+   * @returns why strongSwan does not know
+   */
+  async settle(): Promise<string | undefined> {
+    if (this.#pair === undefined) return undefined;
+    if (!this.#isReread) {
+      this.#isReread = true;
+      this.#unread = await this.#options.reread();
+      if (this.#unread !== undefined) this.#isReread = false;
+    }
+    const { files } = this;
+    if (this.#isNew && files !== undefined) {
+      this.#isNew = false;
+      this.onChange(files);
+    }
+    return this.#unread;
   }
 
   /** What keeps another one from coming; `undefined`: nothing any more. */
   trouble(is: string | undefined): void {
     this.#trouble = is;
+  }
+
+  #trust(ca: string): void {
+    if (trustAuthorities(this.#options.trustDirectory, ca)) this.#isReread = false;
   }
 
   #hasEnded(): boolean {

@@ -6,6 +6,7 @@ import { FileCertificates } from "./file-certificates.ts";
 import type { HeldFiles } from "./held-certificate.ts";
 import { PairStore } from "./pair-store.ts";
 import { SigningRequests } from "./signing-requests.ts";
+import { rereadAuthorities } from "./trusted-authorities.ts";
 
 /** A node's certificate, which may come later and change. */
 export interface NodeCertificates extends AsyncDisposable {
@@ -26,7 +27,8 @@ export function openCertificates(
   { node, dataDir, logger, env }: Opening,
 ): NodeCertificates {
   const directory = certificatesDirectory(dataDir);
-  const held = { node, store: new PairStore(directory), trustDirectory: config.trustDirectory, logger };
+  const { trustDirectory } = config;
+  const held = { node, store: new PairStore(directory), trustDirectory, reread: rereadAuthorities, logger };
   if (config.from === "files") return new FileCertificates(config, held);
   const { namespace, lifetimeHours } = config;
   const client = new ApiClient(serviceAccountAccess(config, env, "ovs.ipsec.certificates.server"), { env });

@@ -35,17 +35,19 @@ const authorityDays = 10 * 365;
 /** More than any certificate that it signs holds. */
 const leastDays = 2 * 365;
 /** Agents look for a new one every minute; until they trust it, what it has signed would be refused. */
-export const publishedMs = 3 * 60_000;
+const usualPublishedMs = 3 * 60_000;
 
 /** One that is made here, kept in a Secret. To have another one made, take `ca.key` out of it. */
 export class KeptAuthoritySource implements AuthoritySource {
   readonly #secret: KeptSecret<KeptAuthority>;
   readonly #now: () => Date;
+  readonly #publishedMs: number;
 
-  constructor(client: ApiClient, namespace: string, now = () => new Date()) {
+  constructor(client: ApiClient, namespace: string, { now = () => new Date(), publishedMs = usualPublishedMs } = {}) {
     const place = { namespace, name: tunnelCertificate.configMap };
     this.#secret = new KeptSecret<KeptAuthority>(client, place, "Opaque", { ca: "ca.crt", caKey: "ca.key" });
     this.#now = now;
+    this.#publishedMs = publishedMs;
   }
 
   async current(): Promise<SigningAuthority> {
@@ -55,7 +57,7 @@ export class KeptAuthoritySource implements AuthoritySource {
     const { ca, caKey } = await this.#secret.renewed((kept) =>
       renewedAuthority(kept, { name, days: authorityDays, leastDays }, now),
     );
-    return authorityOf(ca, caKey);
+    return authorityOf(ca, caKey, this.#publishedMs);
   }
 }
 
@@ -76,7 +78,7 @@ export class GivenAuthoritySource implements AuthoritySource {
       throw this.#wrong("the first certificate of ca.crt is no authority that has signed itself");
     if (issuer.validToDate < new Date())
       throw this.#wrong(`the first certificate of ca.crt has ended on ${issuer.validTo}`);
-    return { ...authorityOf(ca, key), fromMs: 0 };
+    return authorityOf(ca, key, Number.NEGATIVE_INFINITY);
   }
 
   async #read(name: string): Promise<string> {
@@ -92,7 +94,7 @@ export class GivenAuthoritySource implements AuthoritySource {
   }
 }
 
-function authorityOf(ca: string, key: string): SigningAuthority {
+function authorityOf(ca: string, key: string, publishedMs: number): SigningAuthority {
   const [issuer, ...before] = bundleOf(ca);
   return {
     issuer: { cert: issuer?.text ?? "", key },
