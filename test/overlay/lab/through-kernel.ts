@@ -47,8 +47,10 @@ export async function leadThroughKernel(
     `neigh add ${own} lladdr ${macs.get(bridge)} dev ${ofKernel} nud permanent`,
     "rule add pref 10 iif ipsec0 lookup 300",
     `rule add pref 11 iif ${uplink} ipproto udp dport 6081 lookup 300`,
-    "rule add pref 900 lookup local",
+    "rule add pref 100 lookup local",
     "rule del pref 0",
+    // Whatever it is for the other node, strongSwan's route (table 220) would lead all of it into its device.
+    "rule add pref 215 not ipproto udp dport 6081 lookup main",
   );
   const others = Array.from({ length: mostNodes }, (_, i) => i + 1).filter((other) => other !== number);
   for (const [peer] of others.map((other) => nodeOn(link, other))) {
