@@ -38,10 +38,11 @@ export class IpsecDaemons implements AsyncDisposable {
     this.#enter = ["setpriv", "--pdeathsig", "KILL", "nsenter", `--net=${namespace.path}`, ...run.entering];
     const log = `filelog { lab { path = ${this.logFile}\n default = 1\n flush_line = yes } }`;
     const conf = `charon { plugins { ${plugins[esp]} }\n ${log} }`;
-    const script = `mount -t proc none /proc && printf '%b' "$1" > /etc/strongswan.d/zz-lab.conf && echo ready && read nothing`;
+    const script = `mount -t proc none /proc && printf '%b' "$1" > /etc/strongswan.d/zz-lab.conf && echo ready && read nothing; true`;
     this.#holder = Bun.spawn(
       [...this.#enter, ..."unshare --pid --fork --kill-child=KILL --mount --propagation private".split(" ")].concat([
-        ...["sh", "-c", script, "sh", conf],
+        // As the first process it takes in what daemons leave behind, which dash does not.
+        ...["bash", "-c", script, "bash", conf],
       ]),
       { stdin: "pipe", stdout: "pipe", stderr: "inherit" },
     );
@@ -97,6 +98,8 @@ export class IpsecDaemons implements AsyncDisposable {
 
   /** Starts strongSwan alone. */
   async startCharon(): Promise<void> {
+    // What a killed one has left would look as if it ran.
+    await this.run("rm", "-f", "/run/charon.pid", "/run/starter.charon.pid");
     await this.run("ipsec", "start");
     await eventually(async () => /Security Associations/.test(await this.run("ipsec", "status")), "strongSwan");
   }

@@ -234,7 +234,7 @@ export class LabNode implements AsyncDisposable {
     );
     if (this.#nic !== "kernel") return;
     const { link, number } = this;
-    await leadThroughKernel(this.namespace, this.vswitch, { bridge: outerBridge, link, number });
+    await leadThroughKernel(this.namespace, this.vswitch, { bridge: outerBridge, uplink: nic, link, number });
   }
 }
 

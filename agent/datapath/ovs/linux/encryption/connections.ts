@@ -1,33 +1,38 @@
-/**
- * The connections of the IKE daemon, as ovs-monitor-ipsec answers to `ipsec/status`: a dictionary of Python's, whose
- * inner values are lines of `ipsec status`. Only they are read, by their beginnings: `NAME[1]: ESTABLISHED …` is an IKE
- * SA, `NAME{2}:  INSTALLED …` keys for packets, `NAME{2}:  ROUTED …` what waits for a first packet.
- */
-
 /** What is known of the keys agreed with one node. */
 export interface Agreement {
   /** There are keys for packets to it. */
   readonly isInstalled: boolean;
-  /** Each end has shown the other what it wanted. */
-  readonly isEstablished: boolean;
   /** It is being asked, and has not answered yet. */
   readonly isAsking: boolean;
 }
 
-const line = /'([\w.-]{1,15}?)(?:-(in|out))?-\d{1,10}([[{])\d{1,10}[\]}]:\s{1,4}([A-Z_]{3,24})/g;
-
-/** @returns by the port's name; nothing of those that have no connection */
-export function readAgreements(answer: string): ReadonlyMap<string, Agreement> {
-  const found = new Map<string, Agreement>();
-  // Each line stands in the answer twice: as a key, without a state, and as a value.
-  for (const [, port = "", direction, bracket, state] of answer.matchAll(line)) {
-    const { isInstalled = false, isEstablished = false, isAsking = false } = found.get(port) ?? {};
-    const isIke = bracket === "[";
-    found.set(port, {
-      isInstalled: isInstalled || (!isIke && state === "INSTALLED" && direction !== "in"),
-      isEstablished: isEstablished || (isIke && state === "ESTABLISHED"),
-      isAsking: isAsking || (isIke && state === "CONNECTING"),
-    });
+/**
+ * The connections of the IKE daemon, as ovs-monitor-ipsec answers to `ipsec/status`: a dictionary of Python's with lines
+ * of `ipsec status`, of each connection the last one alone. So of an IKE SA its state is there,
+ * `'NAME[1]': 'NAME[1]: ESTABLISHED …'`, and of keys for packets only that `'NAME{2}': …` is there: it may as well be
+ * what waits for a first packet.
+ * @param areTrapped something waits for the first packet of each connection: keys are those beside it
+ * @returns by the port's name; nothing of those that have no connection
+ */
+export function readAgreements(answer: string, areTrapped: boolean): ReadonlyMap<string, Agreement> {
+  const children = new Map<string, { readonly version: number; readonly count: number }>();
+  for (const [, port = "", direction, digits = ""] of answer.matchAll(child)) {
+    // What packets to the other node need.
+    if (direction === "in") continue;
+    const [version, before] = [Number(digits), children.get(port)];
+    // An earlier version of the connection is about to be taken down.
+    if (before !== undefined && before.version > version) continue;
+    children.set(port, { version, count: before?.version === version ? before.count + 1 : 1 });
   }
-  return found;
+  const asking = new Set([...answer.matchAll(beginning)].map(([, port = ""]) => port));
+  const least = areTrapped ? 2 : 1;
+  return new Map(
+    [...new Set([...children.keys(), ...asking])].map((port) => [
+      port,
+      { isInstalled: (children.get(port)?.count ?? 0) >= least, isAsking: asking.has(port) },
+    ]),
+  );
 }
+
+const child = /'([\w.-]{1,15}?)(?:-(in|out))?-(\d{1,10})\{\d{1,10}\}':/g;
+const beginning = /'([\w.-]{1,15}?)(?:-(?:in|out))?-\d{1,10}\[\d{1,10}\]: CONNECTING/g;

@@ -98,7 +98,7 @@ export class Ipsec implements AsyncDisposable {
 
   async #look(): Promise<undefined> {
     try {
-      this.#agreements = readAgreements(await this.#ask("ipsec/status"));
+      this.#agreements = readAgreements(await this.#ask("ipsec/status"), this.#userspace === undefined);
     } catch {
       // `problems` says why.
       this.#agreements = new Map();
