@@ -340,6 +340,7 @@ export class Agent {
       // reliable.
       leasedTo: (owner) => (known.has(owner.network) ? allocator.uncooled(owner).map(({ address }) => address.ip) : []),
       needsCleanup: (owner) => void pendingCleanup.set(ownerKey(owner), owner),
+      keep: (resource) => void this.#resources.use(resource),
     });
     this.#resources.use(made);
     this.#dataPath = timed(made, operations, this.#context.meter);

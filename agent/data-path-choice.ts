@@ -3,7 +3,11 @@ import type { Logger } from "../shared/log.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import type { AgentDependencies } from "./agent.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
+import { takePsk } from "./config/ipsec-secret.ts";
+import { nameOf } from "./config/nodes-config.ts";
+import type { DataPathNeeds } from "./datapath/datapath.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
+import type { IpsecCredentials } from "./datapath/ovs/options.ts";
 
 export type DataPathChoice = Pick<
   AgentDependencies,
@@ -43,7 +47,9 @@ async function bridge(logger: Logger): Promise<DataPathChoice> {
   };
 }
 
-async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+async function ovs(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+  const { dataDir, ovs: section, networks } = config;
+  const credentials = await ipsecCredentials(config, logger);
   const { createOvsDataPath, restoreNodeAddresses } = await import("./datapath/ovs/linux/mod.ts");
   const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { addressesInNamespaces } = await import("./protocols/netlink/mod.ts");
@@ -54,9 +60,30 @@ async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Log
     prepareNode: () => {
       if (uplink !== undefined && network !== undefined) restoreNodeAddresses(dataDir, uplink, network.bridge, logger);
     },
-    createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger)),
+    createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger, credentials?.(needs))),
     dataPathName: "ovs",
     livenessProbes: [namespaceProbe(addressesInNamespaces)],
+  };
+}
+
+/** Where IPsec encrypts; a secret is taken at once, and certificates once the node has joined. @throws {CniError} 7, 5 */
+async function ipsecCredentials(
+  { ovs: section, nodes, socket, dataDir }: AgentConfig,
+  logger: Logger,
+): Promise<((needs: DataPathNeeds) => IpsecCredentials) | undefined> {
+  if (section?.encryption !== "ipsec") return undefined;
+  const { pskFile, certificates } = section.ipsec;
+  if (certificates === undefined) {
+    const secret = takePsk({ file: pskFile, socket }, process.env);
+    return () => ({ kind: "psk", secret });
+  }
+  // Loaded where it is needed: it holds the client of an API server.
+  const { openCertificates } = await import("./certificates/mod.ts");
+  return ({ cluster, keep }) => {
+    const node = cluster?.self.name ?? nameOf(nodes ?? {});
+    const source = openCertificates(certificates, { node, dataDir, logger, env: process.env });
+    keep(source);
+    return { kind: "certificate", source };
   };
 }
 

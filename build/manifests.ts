@@ -55,6 +55,13 @@ export const plainFiles: readonly PlainFile[] = [
     about: `How each node is, as "kubectl get pipettenodes" shows it, beside either: agents that have "clusterState: {}" in their
 agent.yaml tell it, and a controller with --watch-nodes watches over it (docs/operations.md).`,
   },
+  {
+    path: join(plain, "pipette-ipsec-certificates.yaml"),
+    values: ["ipsecCertificates.enabled=true"],
+    only: ["ipsec-certificates.yaml"],
+    about: `Certificates by which nodes know each other in IPsec, beside pipette-openvswitch.yaml: agents that have
+"ovs.ipsec.certificates" in their agent.yaml ask for them, and a controller with --sign-ipsec signs them (docs/encryption.md).`,
+  },
 ];
 
 /** What `kubectl apply` takes. @throws {Error} with what helm says */

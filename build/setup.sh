@@ -60,7 +60,8 @@ image="nftables                                       # goes into the image, wit
 overlay="$demo
   openvswitch-switch                                  # a database and a switch of each node's own; its service may run or not
   etcd-server                                         # the registry of nodes, a cluster of each run's own
-  wireguard-go                                        # encrypts where the kernel has no WireGuard"
+  wireguard-go                                        # encrypts where the kernel has no WireGuard
+  strongswan libcharon-extra-plugins libstrongswan-standard-plugins openvswitch-ipsec   # IPsec, also where the kernel has no ESP"
 bench="$overlay
   containernetworking-plugins                         # the peer
   musl-tools                                          # the small program in front, and what starts and measures programs

@@ -11,6 +11,7 @@ const defaultPort = 10_349;
 const defaultNamespace = "kube-system";
 const ownName = "pipette-controller";
 const pageService = "pipette-page";
+const defaultAccount = "pipette-agent";
 
 const listenOption = {
   wrong: (text: string) => (parseListen(text) === undefined ? "none" : undefined),
@@ -74,6 +75,16 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
       help: "where proxies before the page are, whose word counts for where a request comes from",
       repeats: true,
     },
+    "sign-ipsec": { help: "signs nodes' certificates for IPsec between them (ovs.ipsec of agent.yaml)" },
+    "ipsec-ca": {
+      value: "DIR",
+      of: "file",
+      help: "ca.crt and ca.key to sign these with; without it they are made, and kept in a Secret",
+    },
+    "agent-account": {
+      value: "NAME",
+      help: `the agents' service account, which alone gets one (default ${defaultAccount})`,
+    },
     "data-dir": {
       value: "DIR",
       of: "file",
@@ -107,10 +118,16 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
     };
     const listen = parseListen(options.listen ?? `[::]:${defaultPort}`);
     if (listen === undefined) return exitStatus.wrongArguments;
-    const { "data-dir": dataDir, advertise } = options;
+    const {
+      "data-dir": dataDir,
+      advertise,
+      "ipsec-ca": authority,
+      "agent-account": account = defaultAccount,
+    } = options;
     const page = pageOf(options);
     const asked: ControllerOptions = {
       ...{ cluster, env: io.env, listen, certificates, publishedIn, watchesNodes: options["watch-nodes"] },
+      ...(options["sign-ipsec"] ? { signs: { account, ...(authority === undefined ? {} : { authority }) } } : {}),
       ...(dataDir === undefined ? {} : { dataDir }),
       ...(advertise === undefined ? {} : { advertise }),
       ...(page === undefined ? {} : { page }),

@@ -13,6 +13,7 @@ import { FollowedObjects } from "./followed-objects.ts";
 import { NodeKeeper } from "./nodes/mod.ts";
 import type { PolicyComputation } from "./policy/mod.ts";
 import { ClusterReports, type Replicas, StatusLease } from "./reports/mod.ts";
+import { GivenAuthoritySource, KeptAuthoritySource, TunnelSigner } from "./signing/mod.ts";
 import { type Page, type PageOptions, startPage } from "./team-page.ts";
 import { earlierComputation, KeptInputs } from "./warm-start.ts";
 import { Watches } from "./watches/mod.ts";
@@ -30,6 +31,8 @@ export interface ControllerOptions {
   readonly advertise?: string;
   /** Whether it watches what agents tell of their nodes. */
   readonly watchesNodes?: boolean;
+  /** Whether it signs nodes' certificates for IPsec: whose account asks, and the directory of a given authority. */
+  readonly signs?: { readonly account: string; readonly authority?: string };
   /** Where what is known is kept for the next start; absent: nowhere. */
   readonly dataDir?: string;
   /** Absent: the page for a team is not served. */
@@ -59,7 +62,8 @@ export class Controller implements Running {
     let isComplete = false;
     const registry = new Registry(controllerMetrics);
     registry.read(readProcess);
-    registry.read((samples) => measureController(now.state, samples));
+    const signer = options.signs && starting.use(signerOf(options.signs, namespace, { client, logger, registry }));
+    registry.read((samples) => measureController({ state: now.state, signer }, samples));
     if (dataDir !== undefined) now.state = await earlierState(dataDir, logger, replicas);
     const tls = (): ServerTls => ({ ...certificates.serving, clientCas: clientCasOf(objects.trust) });
     const replaceTls = (): void => {
@@ -180,6 +184,19 @@ function replicasOf(
     },
     connect: (address) => new ApiClient({ server: `https://${address}`, tls, credentials }),
   };
+}
+
+function signerOf(
+  { account, authority }: NonNullable<ControllerOptions["signs"]>,
+  namespace: string,
+  { client, logger, registry }: { client: ApiClient; logger: Logger; registry: ControllerMeter },
+): TunnelSigner {
+  return new TunnelSigner({
+    ...{ client, logger, agents: { namespace, account } },
+    authority:
+      authority === undefined ? new KeptAuthoritySource(client, namespace) : new GivenAuthoritySource(authority),
+    answered: (result) => registry.add("pipette_controller_certificate_requests_total", { result }),
+  });
 }
 
 function sourceOf({ certificates, publishedIn }: ControllerOptions, client: ApiClient): CertificateSource {

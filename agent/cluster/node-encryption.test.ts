@@ -1,17 +1,26 @@
 import { expect, test } from "vitest";
-import { formatEncryption, parseEncryption } from "./node-encryption.ts";
+import { formatEncryption, otherwiseEncrypted, parseEncryption } from "./node-encryption.ts";
 
 const key = `${"x".repeat(42)}4=`;
 
-test("reads what it writes", () => {
-  const read = parseEncryption(`wireguard:${key}`);
-  expect(read && formatEncryption(read)).toBe(`wireguard:${key}`);
+test.each([`wireguard:${key}`, "ipsec"])("reads what it writes: %s", (text) => {
+  const read = parseEncryption(text);
+  expect(read && formatEncryption(read)).toBe(text);
+});
+
+test("who encrypts in another way is told what is wanted", () => {
+  expect(otherwiseEncrypted({ type: "ipsec" }, "ipsec")).toBeUndefined();
+  expect(otherwiseEncrypted(undefined, "ipsec")).toBe('it does not encrypt, wanted "ovs.encryption: ipsec" there');
+  expect(otherwiseEncrypted({ type: "wireguard", key }, "ipsec")).toBe(
+    'it encrypts by "wireguard", wanted "ovs.encryption: ipsec" there',
+  );
 });
 
 test.each([
   "",
   "none",
-  "ipsec",
+  "ipsec:",
+  "IPsec",
   "wireguard",
   "wireguard:",
   `wireguard:${key}x`,

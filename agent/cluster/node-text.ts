@@ -27,7 +27,7 @@ export const nodeSchema: Schema<ClusterNode> = object({
   subnets: required(list(podSubnet, 1, 2), "of its pods, one per family at most"),
   encryption: optional(
     text(encryptionRule, parseEncryption),
-    "how it [encrypts](encryption.md) what it sends: `wireguard:` and its public key",
+    "how it [encrypts](encryption.md) what it sends: `ipsec`, or `wireguard:` and its public key",
     "not at all",
   ),
 });

@@ -47,5 +47,6 @@ export function restorePrivateKey(dataDir: string, key: Uint8Array, madeMs: numb
 /** What this node tells the others of how it encrypts; `undefined`: it does not. @throws {CniError} code 5 */
 export function ownEncryption({ ovs, dataPath, dataDir }: AgentConfig): NodeEncryption | undefined {
   if (dataPath === "bridge" || ovs === undefined || ovs.encryption === "none") return undefined;
+  if (ovs.encryption === "ipsec") return { type: "ipsec" };
   return { type: "wireguard", key: publicKeyOf(privateKeyIn(dataDir)) };
 }

@@ -89,11 +89,11 @@ export interface Conflict {
 export function conflictsAmong(nodes: Iterable<ClusterNode>, before: Nodes = new Map()): Conflict[] {
   const blocks = { 4: new DisjointBlocks(), 6: new DisjointBlocks() };
   const holders = new Map<string, ClusterNode>();
-  const all = [...nodes].map((node) => ({ node, own: blocksOf(node), key: node.encryption?.key }));
+  const all = [...nodes].map((node) => ({ node, own: blocksOf(node), key: publicKeyOf(node) }));
   for (const { node, own, key } of all) {
     const known = before.get(node.name);
     if (known === undefined) continue;
-    if (key !== undefined && key === known.encryption?.key && !holders.has(key)) holders.set(key, node);
+    if (key !== undefined && key === publicKeyOf(known) && !holders.has(key)) holders.set(key, node);
     for (const block of own.filter((each) => has(known, each))) {
       const family = blocks[block.cidr.ip.family];
       if (family.taken(block) === undefined) family.add(block);
@@ -111,6 +111,10 @@ export function conflictsAmong(nodes: Iterable<ClusterNode>, before: Nodes = new
     return [];
   });
 }
+
+/** By which others send to it alone; absent where it has none of its own. */
+const publicKeyOf = ({ encryption }: ClusterNode): string | undefined =>
+  encryption?.type === "wireguard" ? encryption.key : undefined;
 
 /** A subnet or an address of a node. */
 interface Block {

@@ -1,15 +1,10 @@
-import { defaulted, type Infer, object, optional, textThat } from "../../shared/schema/mod.ts";
-import { path, url } from "./values.ts";
-
-const isLabel = (text: string): boolean =>
-  text.length > 0 &&
-  text.length < 64 &&
-  [...text].every((one) => "abcdefghijklmnopqrstuvwxyz0123456789-".includes(one));
+import { defaulted, type Infer, object, optional } from "../../shared/schema/mod.ts";
+import { namespaceName, path, url } from "./values.ts";
 
 /** `clusterState` of `agent.yaml`. */
 export const clusterStateSchema = object({
   namespace: defaulted(
-    textThat("the name of a namespace", isLabel),
+    namespaceName,
     "kube-system",
     "where the node's Lease lies, by which others see that the agent is alive",
   ),

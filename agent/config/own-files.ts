@@ -13,7 +13,15 @@ import { wireguardKeyFile } from "./encryption-config.ts";
 
 /** `agent.yaml` itself, and the files that it names. */
 export function filesOf(file: string, { nodes, ovs, policies, services }: AgentConfig): readonly string[] {
-  const named = [ovs?.services.file, policies?.ca, policies?.token, services?.file, services?.ca, services?.token];
+  const named = [
+    ovs?.services.file,
+    ovs?.ipsec.pskFile,
+    policies?.ca,
+    policies?.token,
+    services?.file,
+    services?.ca,
+    services?.token,
+  ];
   const registry = nodes?.registry;
   if (registry?.type === "static") named.push(registry.file);
   if (registry?.type === "etcd") named.push(registry.ca, registry.cert, registry.key);
@@ -94,6 +102,7 @@ export function openSecrets({ nodes, policies, services, ovs, dataDir }: AgentCo
   if (registry?.type === "etcd") files.push(registry.key);
   if (registry?.type === "kubernetes") files.push(registry.token);
   if (ovs?.encryption === "wireguard") files.push(wireguardKeyFile(dataDir));
+  if (ovs?.encryption === "ipsec") files.push(ovs.ipsec.pskFile);
   return [...new Set(files)].flatMap((path) => {
     const mode = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.mode;
     if (path === undefined || mode === undefined || (mode & readableByAll) === 0) return [];

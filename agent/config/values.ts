@@ -29,6 +29,13 @@ export const isNodeName = (given: string): boolean =>
 
 export const nodeName = textThat(nodeNameRule, isNodeName);
 
+const isLabel = (text: string): boolean =>
+  text.length > 0 &&
+  text.length < 64 &&
+  [...text].every((one) => "abcdefghijklmnopqrstuvwxyz0123456789-".includes(one));
+
+export const namespaceName = textThat("the name of a namespace", isLabel);
+
 export const nodeAddress = text(nodeAddressRule, parseNodeAddress);
 
 export const nodeMac = text(macRule, interfaceMac);

@@ -76,6 +76,8 @@ export interface DataPathNeeds {
   leasedTo(owner: Owner): readonly Ip[];
   /** Called with interfaces that exist although their owner has left; the janitor removes them. */
   needsCleanup(owner: Owner): void;
+  /** Called with what the data path lives on and does not end itself: it ends with the agent, after the data path. */
+  keep(resource: AsyncDisposable): void;
 }
 
 /**

@@ -1,3 +1,4 @@
 /** The certificates of the controller: kept in a Secret, and known to all who connect. */
 export { KeptCertificates } from "./kept-certificates.ts";
-export { type PublishedIn, publish } from "./publish.ts";
+export { KeptSecret } from "./kept-secret.ts";
+export { type PublishedIn, publish, publishConfigMap } from "./publish.ts";

@@ -20,7 +20,8 @@ export async function publish(
   for (const name of apiServices) await publishApiService(client, name, new TextEncoder().encode(ca).toBase64());
 }
 
-async function publishConfigMap(client: ApiClient, namespace: string, name: string, ca: string): Promise<void> {
+/** The same in one ConfigMap. @throws {ApiError} */
+export async function publishConfigMap(client: ApiClient, namespace: string, name: string, ca: string): Promise<void> {
   const all = `/api/v1/namespaces/${namespace}/configmaps`;
   const what = `configmap "${name}" in namespace "${namespace}"`;
   const there = await unlessMissing(client.get({ path: `${all}/${name}`, action: `read ${what}` }));

@@ -1,5 +1,9 @@
-/** Certificates of a server: issued here or given, and renewed before they end. */
+/** Certificates of servers and of nodes: asked for, issued here or given, and renewed before they end. */
 export { FollowedCertificates } from "./followed-certificates.ts";
 export { GivenCertificates } from "./given-certificates.ts";
-export { type Kept, renewed } from "./renewal.ts";
-export type { CertificateSource, Serving } from "./serving.ts";
+export { type Issued, issueAuthority, issueMember, purposes } from "./issue.ts";
+export { attributeIds, type NameAttribute } from "./names.ts";
+export { type Kept, type KeptAuthority, madeAtMs, renewed, renewedAuthority } from "./renewal.ts";
+export { makeRequest, readRequest, type SigningRequest } from "./request.ts";
+export { bundleOf, type CertificateSource, certificateIn, isKeyOf, type Serving } from "./serving.ts";
+export { tunnelCertificate } from "./tunnel-certificate.ts";

@@ -46,15 +46,43 @@ export function renewed(kept: Kept | undefined, { authority: name, names }: Want
   return { ...authority, ...issued };
 }
 
-function withAuthority(kept: Kept | undefined, name: string, now: Date): Kept {
+const withAuthority = (kept: Kept | undefined, name: string, now: Date): Kept => {
+  const authority = renewedAuthority(kept, { name, days: authorityDays, leastDays: 2 * serverDays }, now);
+  return authority === kept ? kept : { cert: kept?.cert ?? "", key: kept?.key ?? "", ...authority };
+};
+
+/** What is kept of an authority, and of those before it, in PEM. */
+export interface KeptAuthority {
+  /** The newest first: all that clients are to trust. */
+  readonly ca: string;
+  /** Of the newest. */
+  readonly caKey: string;
+}
+
+export interface WantedAuthority {
+  readonly name: string;
+  readonly days: number;
+  /** With fewer left it is followed by the next. */
+  readonly leastDays: number;
+}
+
+/** The same where all is well; else with a new one before those that have not ended. */
+export function renewedAuthority<K extends KeptAuthority>(
+  kept: K | undefined,
+  { name, days, leastDays }: WantedAuthority,
+  now: Date,
+): K | KeptAuthority {
   const known = bundleOf(kept?.ca ?? "").filter(({ certificate }) => certificate.validToDate > now);
   const [newest] = known;
   const isUsable = kept !== undefined && newest !== undefined && isKeyOf(kept.caKey, newest.certificate);
-  if (isUsable && msLeft(newest.certificate, now) > 2 * serverDays * dayMs) return kept;
-  const made = issueAuthority(name, validFor(authorityDays, now));
-  const ca = [made.cert, ...known.map(({ text }) => text)].join("");
-  return { cert: kept?.cert ?? "", key: kept?.key ?? "", ca, caKey: made.key };
+  if (isUsable && msLeft(newest.certificate, now) > leastDays * dayMs) return kept;
+  const made = issueAuthority(name, validFor(days, now));
+  const ca = [made.cert, ...known.slice(0, mostKept - 1).map(({ text }) => text)].join("");
+  return { ca, caKey: made.key };
 }
+
+/** More than one follows another only where somebody has them made anew. */
+const mostKept = 8;
 
 function isServerDue(
   { cert, key }: Kept,
@@ -67,7 +95,7 @@ function isServerDue(
   const isOurs = known.some((ca) => server.checkIssued(ca) && server.verify(ca.publicKey));
   if (!isOurs || !names.every((name) => isFor(server, name))) return true;
   const [newest] = known;
-  const isPublished = newest !== undefined && now.getTime() - newest.validFromDate.getTime() - earlierMs >= publishedMs;
+  const isPublished = newest !== undefined && now.getTime() - madeAtMs(newest) >= publishedMs;
   const left = msLeft(server, now);
   return left < (serverDays * dayMs) / 6 || (isPublished && left < (serverDays * dayMs) / 3);
 }
@@ -76,6 +104,9 @@ const isFor = (certificate: X509Certificate, name: string): boolean =>
   (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
 
 const msLeft = (certificate: X509Certificate, now: Date): number => certificate.validToDate.getTime() - now.getTime();
+
+/** When an authority of ours was made, in milliseconds of the epoch. */
+export const madeAtMs = (authority: X509Certificate): number => authority.validFromDate.getTime() + earlierMs;
 
 const validFor = (days: number, now: Date): Validity => ({
   from: new Date(now.getTime() - earlierMs),

@@ -35,6 +35,7 @@ describeWith("the suite of network policies on Open vSwitch", ["root", "openvswi
         mode: "encap",
         tunnel: { name: "pipette-tun0", type: "geneve", checksum: false },
         encryption: "none",
+        ipsec: { esp: "kernel", forceUdp: false, charon: "" },
         wireguard: { port: 51_820, device: "wg0" },
         gateway: "pipette-gw0",
         nodeName: "n1",

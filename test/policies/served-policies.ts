@@ -57,7 +57,7 @@ export class ServedPolicies implements AsyncDisposable {
       { meter: metrics },
     );
     metrics.read(readProcess);
-    metrics.read((samples) => measureController(made.state, samples));
+    metrics.read((samples) => measureController({ state: made.state }, samples));
     served.api = new ControlPlaneApi({
       logger: createLogger("warn", (line) => console.error(line)),
       access: accessByToken,

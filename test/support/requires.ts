@@ -30,6 +30,10 @@ const needs = {
   openvswitch: () => missingFile("/usr/sbin/ovs-vswitchd", "openvswitch-switch"),
   chromium: () => missingFile("/usr/bin/chromium", "chromium"),
   "wireguard-go": () => missingFile("/usr/bin/wireguard-go", "wireguard-go"),
+  strongswan: () => missingFile("/usr/lib/ipsec/starter", "strongswan"),
+  "kernel-libipsec": () =>
+    missingFile("/usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so", "libcharon-extra-plugins"),
+  "ovs-monitor-ipsec": () => missingFile("/usr/share/openvswitch/scripts/ovs-monitor-ipsec", "openvswitch-ipsec"),
   tun: () => missingFile("/dev/net/tun", "none: a kernel with TUN"),
   openssl: () => missingFile("/usr/bin/openssl", "openssl"),
   etcd: () => missingFile("/usr/bin/etcd", "etcd-server"),

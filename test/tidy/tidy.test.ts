@@ -28,6 +28,7 @@ const agentRooms = [
     "config",
     "conflist",
     "cluster",
+    "certificates",
     "datapath",
     "reachability",
     "policies",
@@ -45,7 +46,7 @@ const agentRooms = [
 const dataPathRooms = ["", "linux", "bridge", "ovs", "hns"];
 
 /** Of the controller: what is computed, who hears of it, what nodes report, how they ask, and with what it is encrypted. */
-const controllerRooms = ["policy", "watches", "reports", "api", "certificates", "nodes", ""];
+const controllerRooms = ["policy", "watches", "reports", "api", "certificates", "signing", "nodes", ""];
 
 /** Of a file below `folder`, its place in the order. */
 const placeIn = (folder: string, order: readonly string[], path: string): number => {

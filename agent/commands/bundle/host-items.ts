@@ -89,6 +89,7 @@ export function knownSecrets(
     ...[config?.policies?.token, config?.services?.token],
     ...(registry?.type === "kubernetes" ? [registry.token] : []),
     ...(registry?.type === "etcd" ? [registry.key] : []),
+    ...(config?.ovs?.encryption === "ipsec" ? [config.ovs.ipsec.pskFile] : []),
     ...(config?.ovs?.encryption === "wireguard" ? [wireguardKeyFile(config.dataDir)] : []),
   ];
   const kept = files.flatMap((file) => {

@@ -78,9 +78,10 @@ function tooLarge({ ovs }: AgentConfig, network: NetworkConfig, socket: NetlinkS
   ];
 }
 
-function tunnelMtu({ nodeAddresses, uplink, mode, tunnel }: OvsConfig, socket: NetlinkSocket): number {
+function tunnelMtu(ovs: OvsConfig, socket: NetlinkSocket): number {
+  const { nodeAddresses, uplink, mode, tunnel } = ovs;
   const addresses = nodeAddresses.map((ip) => ({ ip, prefix: bitsOf(ip.family) }));
-  return podMtu(transportMtu(socket, uplink, addresses), mode, tunnel.type, addresses);
+  return podMtu(transportMtu(socket, uplink, addresses), mode, tunnel.type, addresses, ovs);
 }
 
 /** The MTU of the interface of the IPv4 default route; `undefined` if there is none. */

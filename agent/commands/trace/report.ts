@@ -78,6 +78,7 @@ const outWords = {
   other: "sent out by port",
   pod: "sent out by port",
   tunnel: "sent into the tunnel, by port",
+  peer: "sent into the tunnel to one node, by port",
 } as const;
 
 export function verdictText(verdict: Verdict): string {

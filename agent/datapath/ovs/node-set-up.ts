@@ -5,7 +5,8 @@ import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
 import { gatewayAddress } from "../addresses.ts";
 import { gatewayMac } from "../linux/names.ts";
 import { ensureNodeBridge, gatewayPort, tunnelPort, uplinkPort } from "./database/node-bridge.ts";
-import { type SwitchDatabase, uplinkOf } from "./database/switch-database.ts";
+import { bringCertificate } from "./database/node-certificate.ts";
+import { openInUserSpace, type SwitchDatabase, uplinkOf } from "./database/switch-database.ts";
 import type { OvsNodeOptions } from "./options.ts";
 import type { Gateway } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
@@ -33,7 +34,12 @@ export async function setUpNode(
   const { bridge, kind, mode, tunnel, uplink, nodeAddresses, podSubnets, host } = options;
   const gateway = gatewayOf(options);
   const kernelEncrypts = options.encryption === "wireguard";
-  const isTunnelled = !kernelEncrypts && (mode === "encap" || mode === "hybrid");
+  const tunnelPerPeer = options.encryption === "ipsec";
+  // Past the kernel nothing is encrypted, whoever is to do it.
+  const mayLeadPast = tunnelPerPeer && kind === "netdev";
+  const arePast = mayLeadPast && (await host.leadPastKernel?.(openInUserSpace(db.view))) !== false;
+  const isTunnelled = !kernelEncrypts && !arePast && (mode === "encap" || mode === "hybrid");
+  if (!tunnelPerPeer) await bringCertificate(db, undefined);
   const uplinkMac = uplink === undefined ? undefined : await host.macOf(uplink);
   const [only, second] = nodeAddresses;
   const ports = [
@@ -45,11 +51,12 @@ export async function setUpNode(
   const former = uplinkOf(db.view, bridge);
   if (former !== undefined && former !== uplink) await host.moveAddresses(bridge, former);
   const mac = uplinkMac === undefined ? {} : { mac: uplinkMac };
-  await ensureNodeBridge(db, { name: bridge, kind, ports, ...mac });
+  await ensureNodeBridge(db, { name: bridge, kind, ports, keepsPeers: tunnelPerPeer, ...mac });
   const ofportOf = (name: string): Promise<number> => waitForOfport(db, { name });
   return {
     mode,
     ...(kernelEncrypts ? { kernelEncrypts } : {}),
+    ...(tunnelPerPeer ? { tunnelPerPeer } : {}),
     gateway: {
       ofport: await ofportOf(gateway.name),
       mac: gateway.mac,

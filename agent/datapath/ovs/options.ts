@@ -6,7 +6,7 @@ import type { Logger } from "../../../shared/log.ts";
 import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/net/ip.ts";
 import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
-import type { EncryptionKind } from "../../config/encryption-config.ts";
+import type { EncryptionKind, EspKind } from "../../config/encryption-config.ts";
 import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/ovs-config.ts";
 import type { DataPathNeeds } from "../datapath.ts";
 import type { HostNetwork } from "./overlay-node.ts";
@@ -25,6 +25,10 @@ interface SwitchOptions {
   readonly tunnel: TunnelOptions;
   /** Of packets to other nodes' pods. */
   readonly encryption: EncryptionKind;
+  /** For `encryption: ipsec`. */
+  readonly ipsec: IpsecOptions;
+  /** What the node is known by to the others; absent: IPsec is not what encrypts. */
+  readonly credentials?: IpsecCredentials | undefined;
   /** Name of the internal port that is the pods' gateway. */
   readonly gateway: string;
   /** The node's own interface, to be a port of the bridge. */
@@ -84,6 +88,36 @@ export interface WireGuardOptions {
   readonly rotateHours?: number | undefined;
 }
 
+/** As the configuration has it. */
+export interface IpsecOptions {
+  readonly esp: EspKind;
+  readonly forceUdp: boolean;
+  /** Where strongSwan's plugin error-notify listens. */
+  readonly charon: string;
+}
+
+/** What a node shows the others by IPsec, before anything is encrypted. */
+export type IpsecCredentials =
+  | { readonly kind: "psk"; readonly secret: string }
+  | { readonly kind: "certificate"; readonly source: CertificateSource };
+
+/** Where a node's certificate comes from, which may come later and change. */
+export interface CertificateSource {
+  /** `undefined`: there is none yet, or none that is valid. */
+  current(): CertificateFiles | undefined;
+  /** Called with others that count from now on. */
+  onChange: (files: CertificateFiles) => void;
+  /** Why there is none, or what is wrong with it, in a sentence. */
+  problem(): string | undefined;
+}
+
+/** Paths of files in PEM. The subject's CN is the node's name. */
+export interface CertificateFiles {
+  readonly certificate: string;
+  readonly privateKey: string;
+  readonly caCertificate: string;
+}
+
 /** Which services the switch balances. */
 export interface BalancedServices {
   /** `false`: pods' cluster IPs alone. */
@@ -93,7 +127,11 @@ export interface BalancedServices {
 }
 
 /** What the data path is made with, as the configuration and the cluster have it. */
-export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, logger: Logger): OvsDataPathOptions {
+export function ovsOptionsFromConfig(
+  { config, cluster, podOf }: DataPathNeeds,
+  logger: Logger,
+  credentials?: IpsecCredentials,
+): OvsDataPathOptions {
   const { ovs, networks } = config;
   const [network] = networks;
   if (ovs === undefined || network === undefined)
@@ -123,6 +161,7 @@ export function ovsOptionsFromConfig({ config, cluster, podOf }: DataPathNeeds, 
     serviceCidrs: config.services?.cidrs ?? services.cidrs,
     tenants: multitenant ? cluster?.tenants : undefined,
     ...(cluster === undefined ? {} : { announce: () => cluster.announce() }),
+    credentials,
     podOf,
     logger,
   };

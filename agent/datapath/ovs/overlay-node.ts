@@ -143,6 +143,12 @@ export interface HostNetwork {
    * @returns as far as that is not so; packets stay where they are then
    */
   encrypt?(nodes: Iterable<ClusterNode>): Promise<Encrypted>;
+  /**
+   * Whether a switch in user space sends past the system's network by one of these interfaces of its bridges, and so
+   * past what encrypts. Absent: it does.
+   * @throws {CniError}
+   */
+  leadPastKernel?(interfaces: readonly string[]): Promise<boolean>;
   /** The node's own addresses at which it can be asked for node ports; never loopback. @throws {CniError} */
   ownAddresses(): Promise<readonly Ip[]>;
   /**

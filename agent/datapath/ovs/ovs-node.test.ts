@@ -64,6 +64,7 @@ const open = (changes: Partial<OvsNodeOptions> = {}): OvsNode =>
     mode: "encap",
     tunnel: { name: "tun0", type: "geneve", checksum: false } as TunnelOptions,
     encryption: "none",
+    ipsec: { esp: "kernel", forceUdp: false, charon: "" },
     gateway: "gw0",
     nodeName: "here",
     podSubnets: [cidr("10.1.0.0/24")],

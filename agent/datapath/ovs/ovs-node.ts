@@ -1,9 +1,9 @@
 import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { sameIp } from "../../../shared/net/ip.ts";
+import { type Ip, sameIp } from "../../../shared/net/ip.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { Followed } from "../../cluster/node-registry.ts";
+import type { ClusterNode, Followed } from "../../cluster/node-registry.ts";
 import type { AgentSamples } from "../../metrics/meter.ts";
 import { refusedRoute } from "../routes.ts";
 import { AppliedPeers } from "./applied-peers.ts";
@@ -17,6 +17,7 @@ import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows } from "./pipeline/mod.ts";
 import { tables } from "./pipeline/tables.ts";
+import { type PeerTunnel, PeerTunnels } from "./peer-tunnels.ts";
 import { PodPorts, vnidFor } from "./pod-ports.ts";
 import { compareFlows, driftLoop } from "./program/drift.ts";
 import { type FlowSet, type FlowSetChanges, isRefusedFlowSet } from "./program/flow-set.ts";
@@ -25,7 +26,7 @@ import { OpenFlowProgram } from "./program/mod.ts";
 import { crowdedSwitch, FlowCache } from "./switch-control.ts";
 import { answeredWithin, SwitchPresence, withCniErrors } from "./switch-presence.ts";
 import { OvsTracing, type TracedNode, waysText } from "./tracing/mod.ts";
-import { TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
+import { greetings, TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
 
 /** How long a pod's ADD waits for a database that cannot be reached: short, so that the runtime tries again soon. */
 const databaseMs = 3_000;
@@ -49,6 +50,10 @@ export class OvsNode implements OverlayNode {
   readonly #ports: PodPorts;
   readonly #host: NodeHost;
   readonly #peers = new AppliedPeers();
+  /** Where each node has a tunnel of its own. */
+  readonly #tunnels: PeerTunnels | undefined;
+  /** To which packets may go. */
+  #reached: ReadonlyMap<string, ClusterNode> = new Map();
   readonly #reconciling: ReconcileLoop;
   readonly #vnids: Followed<ReadonlyMap<string, number>> | undefined;
   readonly #meters: MeterSupport;
@@ -73,6 +78,8 @@ export class OvsNode implements OverlayNode {
       if (t === "ready") this.#databaseConnections++;
     });
     this.#host = new NodeHost(options, this.#db);
+    const { credentials } = options;
+    this.#tunnels = credentials === undefined ? undefined : new PeerTunnels(this.#db, options, credentials);
     this.#meters = new MeterSupport(management);
     this.#presence = this.#resources.use(new SwitchPresence());
     this.#ports = new PodPorts({ db: this.#db, bridge, presence: this.#presence, logger });
@@ -135,6 +142,22 @@ export class OvsNode implements OverlayNode {
     if (!isGone || this.#host.isStale) this.#reconciling.trigger();
   }
 
+  /** By the names of their ports, where each node has a tunnel of its own. */
+  get peerTunnels(): ReadonlyMap<string, PeerTunnel> {
+    return this.#tunnels?.byPort ?? new Map<string, never>();
+  }
+
+  /** Sends a frame that no node takes into the tunnel to each of these ends. */
+  greet(ends: readonly Ip[]): void {
+    const { context, program } = this.#running ?? {};
+    if (context?.tunnel !== undefined) program?.post(greetings(ends, context.tunnel.ofport));
+  }
+
+  /** To which nodes there is no tunnel of their own, and why, in sentences. */
+  get unreached(): readonly string[] {
+    return this.#tunnels?.unreached ?? [];
+  }
+
   /** Checks the node's own network (gateway, routes), which somebody may have changed. */
   checkHost(): void {
     this.#host.markStale();
@@ -178,6 +201,7 @@ export class OvsNode implements OverlayNode {
       ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
       ...this.#host.refusedRoutes.map((route) => refusedRoute(route).message),
       ...this.#host.unencrypted,
+      ...this.unreached,
       ...drift,
       ...full,
     ];
@@ -225,7 +249,7 @@ export class OvsNode implements OverlayNode {
     this.#options.policies.begin(program, context, async () => this.#flowCache?.purgeNow());
     const pods = this.#withPolicies(this.#ports.adopt(context, keep));
     await program.set(new Map([...pods, [baseKey, baseFlowSet(context)]]));
-    await this.#peers.apply(program, context, this.#nodes).catch((error: unknown) => {
+    await this.#applyPeers(program, context).catch((error: unknown) => {
       logger.warn("not every other node is reached", { error: reasonOf(error) });
     });
     this.#running = { context, program };
@@ -272,8 +296,10 @@ export class OvsNode implements OverlayNode {
     const trigger = (): void => this.#reconciling.trigger();
     this.#resources.use(this.#options.peers.subscribe(trigger));
     if (this.#vnids !== undefined) this.#resources.use(this.#vnids.subscribe(trigger));
-    const { bridge, gateway, tunnel, uplink = gateway } = this.#options;
-    const nodePorts = new Set([bridge, gateway, tunnel.name, uplink]);
+    const { bridge, gateway, tunnel, uplink = gateway, credentials } = this.#options;
+    if (credentials?.kind === "certificate") credentials.source.onChange = trigger;
+    const own = new Set([bridge, gateway, tunnel.name, uplink]);
+    const nodePorts = { has: (name: string): boolean => own.has(name) || this.#tunnels?.has(name) === true };
     const asksForAnything = changeFilter(nodePorts, (port) => this.#ports.isHandled(port));
     this.#resources.use(
       this.#db.onChanges((changes) => {
@@ -295,9 +321,10 @@ export class OvsNode implements OverlayNode {
       await this.#set(program, new Map([...this.#options.policies.follow(context), [baseKey, baseFlowSet(context)]]));
       this.#running = { context, program };
       this.#peers.markDirty();
+      this.#tunnels?.markDirty();
       this.#ports.follow(context, (changes) => this.#setPods(program, changes));
     }
-    const [peers] = await Promise.allSettled([this.#peers.apply(program, context, this.#nodes)]);
+    const [peers] = await Promise.allSettled([this.#applyPeers(program, context)]);
     const hasNewPeers = peers.status === "rejected" || peers.value;
     if (hasNewPeers) this.#neighbours?.refresh();
     if (hasNewPeers || this.#host.isStale || this.#host.hasOtherGateway) await this.#setUpHost();
@@ -311,6 +338,12 @@ export class OvsNode implements OverlayNode {
       return route === undefined ? this.#host.encryptionFailure : refusedRoute(route).message;
     if (isRefusedFlowSet(peers.reason)) return peers.reason.message;
     throw peers.reason;
+  }
+
+  /** @returns whether anything had changed */
+  async #applyPeers(program: OpenFlowProgram, context: PipelineContext): Promise<boolean> {
+    this.#reached = (await this.#tunnels?.bring(program, context, this.#options.peers.current)) ?? this.#nodes;
+    return await this.#peers.apply(program, context, this.#reached);
   }
 
   /** A pod's first packet already meets the policies. */
@@ -340,7 +373,7 @@ export class OvsNode implements OverlayNode {
     const tunnel = this.#running?.context.tunnel;
     if (this.#options.kind !== "netdev" || tunnel === undefined) return;
     const ofport = (): number => this.#running?.context.tunnel?.ofport ?? tunnel.ofport;
-    const ends = () => (this.#running === undefined ? [] : tunnelEnds(this.#running.context, this.#nodes));
+    const ends = () => (this.#running === undefined ? [] : tunnelEnds(this.#running.context, this.#reached));
     const post: OpenFlowProgram["post"] = (requests) => program.post(requests);
     this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport, ends, post }));
   }

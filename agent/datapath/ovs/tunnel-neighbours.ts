@@ -88,18 +88,18 @@ export class TunnelNeighbours implements AsyncDisposable {
   }
 
   #ask(ends: readonly Ip[]): void {
-    const frame = new Uint8Array(leastFrame);
-    frame.set(parseMac(virtualMac) ?? []);
-    frame.set(experimental, 12);
-    this.#tunnels.post(
-      ends.map((end) =>
-        packetOut(frame, [
-          setField(end.family === 4 ? "tun_dst" : "tun_ipv6_dst", end),
-          output(this.#tunnels.ofport()),
-        ]),
-      ),
-    );
+    this.#tunnels.post(greetings(ends, this.#tunnels.ofport()));
   }
+}
+
+/** Has the switch send a frame that no node takes into the tunnel to each of these ends. @param ofport the tunnel's */
+export function greetings(ends: readonly Ip[], ofport: number): readonly OpenFlowRequest[] {
+  const frame = new Uint8Array(leastFrame);
+  frame.set(parseMac(virtualMac) ?? []);
+  frame.set(experimental, 12);
+  return ends.map((end) =>
+    packetOut(frame, [setField(end.family === 4 ? "tun_dst" : "tun_ipv6_dst", end), output(ofport)]),
+  );
 }
 
 /** Where tunnels to other nodes' pods end. */

@@ -6,7 +6,7 @@ export { OvsdbClient } from "./client.ts";
 export { Connection } from "./connection.ts";
 export { OvsdbCode, OvsdbError } from "./ovsdb-error.ts";
 export { Transaction } from "./transaction.ts";
-export { type OvsdbAddress, openStream, parseAddress } from "./transport.ts";
+export { type ByteStream, type OvsdbAddress, openStream, parseAddress } from "./transport.ts";
 export { parseUuid } from "./values.ts";
 export type { Monitored, RowChange } from "./view.ts";
 export { insertBridge, insertPort, removeBridge, removePorts, transactAndApply, waitForOfport } from "./vswitch.ts";

@@ -2,16 +2,18 @@ import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { OvsdbAddress } from "../ovsdb/mod.ts";
 
-const daemon = "ovs-vswitchd";
-/** The name contains the process id, so that it differs from the socket of a killed process. */
-const socketName = /^ovs-vswitchd\.\d{1,10}\.ctl$/;
+/** Daemons of Open vSwitch that take commands. */
+export type ControlledDaemon = "ovs-vswitchd" | "ovs-monitor-ipsec";
 const pipeOfDatabase = /db\.sock$/;
 
 /**
- * The control sockets of an ovs-vswitchd beside this database, in the daemons' common directory, the likeliest first;
+ * The control sockets of a daemon beside this database, in the daemons' common directory, the likeliest first;
  * none for a remote database.
  */
-export async function controlPlaces(database: OvsdbAddress): Promise<readonly OvsdbAddress[]> {
+export async function controlPlaces(
+  database: OvsdbAddress,
+  daemon: ControlledDaemon = "ovs-vswitchd",
+): Promise<readonly OvsdbAddress[]> {
   switch (database.t) {
     case "tcp":
       return [];
@@ -23,7 +25,10 @@ export async function controlPlaces(database: OvsdbAddress): Promise<readonly Ov
     case "unix": {
       const directory = dirname(database.path);
       const running = await runningPid(join(directory, `${daemon}.pid`));
-      const names = (await namesIn(directory)).filter((name) => socketName.test(name)).sort();
+      // The name contains the process id, so that it differs from the socket of a killed process.
+      const isSocket = (name: string): boolean =>
+        name.startsWith(`${daemon}.`) && /^\d{1,10}\.ctl$/.test(name.slice(daemon.length + 1));
+      const names = (await namesIn(directory)).filter(isSocket).sort();
       const first = names.filter((name) => name === `${daemon}.${running}.ctl`);
       return [...first, ...names.filter((name) => !first.includes(name))].map((name) => ({
         t: "unix",

@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import { Connection, type OvsdbAddress, openStream } from "../ovsdb/mod.ts";
+import type { ControlledDaemon } from "./control-places.ts";
 
 /** A local daemon answers within milliseconds; one that is stopped never does. */
 const timeoutMs = 5_000;
@@ -19,18 +20,22 @@ export interface Control extends Disposable {
  * Connects to the first of these that takes a connection. A daemon that was killed leaves its socket behind.
  * @throws {CniError} 11 where none does
  */
-export async function openControl(places: readonly OvsdbAddress[], action: string): Promise<Control> {
+export async function openControl(
+  places: readonly OvsdbAddress[],
+  action: string,
+  daemon: ControlledDaemon = "ovs-vswitchd",
+): Promise<Control> {
   const refusals: string[] = [];
   for (const address of places) {
     try {
-      return controlOn(await open(address));
+      return controlOn(await open(address), daemon);
     } catch (caught) {
       refusals.push(`"${placeText(address)}": ${reasonOf(caught)}`);
     }
   }
   const isForbidden = refusals.some((refusal) => refusal.includes("EACCES"));
-  const wanted = isForbidden ? "the rights of root" : "a running ovs-vswitchd, or its socket by --control";
-  const is = refusals.length === 0 ? "there is no socket of ovs-vswitchd" : `nobody answers at ${refusals.join(", ")}`;
+  const wanted = isForbidden ? "the rights of root" : daemon === "ovs-vswitchd" ? "a running ovs-vswitchd, or its socket by --control" : `a running ${daemon}`;
+  const is = refusals.length === 0 ? `there is no socket of ${daemon}` : `nobody answers at ${refusals.join(", ")}`;
   throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted ${wanted}`);
 }
 
@@ -46,12 +51,12 @@ const open = (address: OvsdbAddress): Promise<Connection> =>
   });
 
 /** The protocol is the database's: JSON-RPC without delimiters, whose results and errors are texts here. */
-function controlOn(connection: Connection): Control {
+function controlOn(connection: Connection, daemon: ControlledDaemon): Control {
   return {
     ask: (command, args, action) =>
       new Promise((resolve, reject) => {
         const fail = (code: CniCode, is: string): void =>
-          reject(new CniError(code, `Cannot ${action}: ovs-vswitchd ${is}, wanted the answer to "${command}"`));
+          reject(new CniError(code, `Cannot ${action}: ${daemon} ${is}, wanted the answer to "${command}"`));
         connection.request(command, args, timeoutMs, (outcome) => {
           if (outcome.t === "result" && typeof outcome.result === "string") resolve(outcome.result);
           else if (outcome.t === "result") fail(CniCode.decode, "answers something that is no text");

@@ -3,23 +3,28 @@ import { AgentHome, type AgentProcess } from "../../support/agent-process.ts";
 import { NetworkNamespace } from "../../support/network-namespace.ts";
 import { OpenVswitch } from "../open-vswitch.ts";
 import { type Link, nodeMac, nodeOn, routerOn } from "./addresses.ts";
+import { IpsecDaemons, type LabEsp } from "./ipsec-daemons.ts";
 import { LabPod, type PodRequest } from "./lab-pod.ts";
 import { OwnRun } from "./own-run.ts";
+import { leadThroughKernel } from "./through-kernel.ts";
 import { type Underlay, withLength } from "./underlay.ts";
 
 /** Name of the node's own interface. */
 const nic = "nic0";
 /** The bridge for it where the pods' bridge does not take it. */
 const outerBridge = "br-phy";
+/** The secret of all nodes. */
+export const labPsk = "lab-secret-of-all-nodes";
 /** By the data path. */
 export const podBridges = { ovs: "br-int", bridge: "pipette0" } as const;
 
 /**
  * Where the node's interface goes. `outer-bridge`: onto a bridge of its own, which holds the node's addresses, as Linux
  * nodes have it whose switch forwards in user space. `uplink`: the agent puts it onto the pods' bridge, as on Windows.
- * `plain`: nowhere, as on nodes without a switch.
+ * `plain`: nowhere, as on nodes without a switch. `kernel`: nowhere, and tunnels lead through the node's kernel, as they
+ * do where that forwards.
  */
-export type NicShape = "outer-bridge" | "uplink" | "plain";
+export type NicShape = "outer-bridge" | "uplink" | "plain" | "kernel";
 
 /** What pods are connected by: Open vSwitch, or a bridge of the kernel alone. */
 export type LabDataPath = keyof typeof podBridges;
@@ -34,6 +39,8 @@ export interface NodeSpec {
   readonly executables: string;
   /** It has a /run of its own, since what encrypts listens there under a name that every node has. */
   readonly hasOwnRun?: boolean;
+  /** It has strongSwan and ovs-monitor-ipsec, of which that encrypts. */
+  readonly esp?: LabEsp;
   /** Where the node's directories are made. */
   readonly parent: string;
   /** Sections of agent.yaml beside those that the node itself knows; without `nodes` it is alone. */
@@ -57,6 +64,9 @@ export class LabNode implements AsyncDisposable {
   readonly #nic: NicShape;
   readonly #vswitch: OpenVswitch | undefined;
   readonly #ownRun: OwnRun | undefined;
+  readonly #daemons: IpsecDaemons | undefined;
+  /** The secret that its agents find in their environment. */
+  psk = labPsk;
   #ovs: object;
 
   private constructor(
@@ -64,6 +74,7 @@ export class LabNode implements AsyncDisposable {
     namespace: NetworkNamespace,
     vswitch: OpenVswitch | undefined,
     ownRun: OwnRun | undefined,
+    daemons: IpsecDaemons | undefined,
   ) {
     this.number = spec.number;
     this.name = `n${spec.number}`;
@@ -72,6 +83,7 @@ export class LabNode implements AsyncDisposable {
     this.namespace = namespace;
     this.#vswitch = vswitch;
     this.#ownRun = ownRun;
+    this.#daemons = daemons;
     this.executables = spec.executables;
     this.gatewayDevice = vswitch === undefined ? podBridges.bridge : "pipette-gw0";
     this.#nic = spec.nic;
@@ -96,8 +108,13 @@ export class LabNode implements AsyncDisposable {
         ? undefined
         : made.use(await OpenVswitch.start("both", { parent: spec.parent, within: namespace.within }));
     const ownRun = spec.hasOwnRun === true ? made.use(await OwnRun.start(namespace)) : undefined;
+    const { esp } = spec;
+    const daemons =
+      esp === undefined || ownRun === undefined || vswitch === undefined
+        ? undefined
+        : made.use(await IpsecDaemons.start(namespace, ownRun, vswitch, esp));
     await cable;
-    const node = new LabNode(spec, namespace, vswitch, ownRun);
+    const node = new LabNode(spec, namespace, vswitch, ownRun, daemons);
     await node.#connectNic(nodeMac(spec.number));
     made.move();
     return node;
@@ -107,6 +124,12 @@ export class LabNode implements AsyncDisposable {
   get vswitch(): OpenVswitch {
     if (this.#vswitch === undefined) throw new Error(`${this.name} has no Open vSwitch`);
     return this.#vswitch;
+  }
+
+  /** Its strongSwan. @throws where it has none */
+  get ipsec(): IpsecDaemons {
+    if (this.#daemons === undefined) throw new Error(`${this.name} has no strongSwan`);
+    return this.#daemons;
   }
 
   /** The running agent's process. */
@@ -123,7 +146,7 @@ export class LabNode implements AsyncDisposable {
 
   /** Starts the agent, for the first time or again, and waits until it is ready. */
   async startAgent(): Promise<void> {
-    this.#agent = await this.home.start();
+    this.#agent = await this.home.start(this.#daemons === undefined ? {} : { PIPETTE_IPSEC_PSK: this.psk });
   }
 
   /** A pod that is still to be added. */
@@ -186,6 +209,7 @@ export class LabNode implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.home[Symbol.asyncDispose]();
+    await this.#daemons?.[Symbol.asyncDispose]();
     await this.#ownRun?.[Symbol.asyncDispose]();
     await this.#vswitch?.[Symbol.asyncDispose]();
     for (const pod of this.pods) pod.namespace[Symbol.dispose]();
@@ -208,6 +232,9 @@ export class LabNode implements AsyncDisposable {
       ...withLength(this.addresses).map((address) => `addr add ${address} dev ${holder} nodad`),
       ...routerOn(this.link).map((router) => `route add default via ${router}`),
     );
+    if (this.#nic !== "kernel") return;
+    const { link, number } = this;
+    await leadThroughKernel(this.namespace, this.vswitch, { bridge: outerBridge, uplink: nic, link, number });
   }
 }
 

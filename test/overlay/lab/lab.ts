@@ -3,6 +3,7 @@ import { executables } from "../../conformance/plugin.ts";
 import { EtcdCluster, type MemberPlace } from "../../registry/etcd-cluster.ts";
 import { eventually } from "../../support/agent-process.ts";
 import { clusterNetworks, etcdMembers, type Link, routerOn } from "./addresses.ts";
+import type { LabEsp } from "./ipsec-daemons.ts";
 import { type LabDataPath, LabNode, type NicShape } from "./lab-node.ts";
 import { scratchUntilEnd } from "./scratch-until-end.ts";
 import { routesOf } from "./traces.ts";
@@ -22,11 +23,14 @@ export interface LabOptions {
     readonly tenants?: string;
     readonly encryption?: string;
     readonly wireguard?: object;
+    readonly ipsec?: object;
     readonly clusterSubnets?: readonly string[];
     readonly services?: { readonly file: string; readonly cidrs?: readonly string[] };
   };
   /** How often nodes ask each other whether pods are reached. Default: never, so that nothing but pods is on the wire. */
   readonly probeIntervalMs?: number;
+  /** Nodes have strongSwan, of which that encrypts. */
+  readonly esp?: LabEsp;
   /** More sections of a node's agent.yaml. */
   readonly sections?: (node: string) => object;
 }
@@ -98,8 +102,9 @@ export class Lab implements AsyncDisposable {
   /** One more, with its switch; its agent does not run yet. */
   async addNode(link: Link): Promise<LabNode> {
     const number = ++this.#numbered;
-    const { dataPath = "ovs", ovs = {}, sections, probeIntervalMs = 0 } = this.#options;
-    const { nic = dataPath === "ovs" ? "outer-bridge" : "plain" } = this.#options;
+    const { dataPath = "ovs", ovs = {}, sections, esp, probeIntervalMs = 0 } = this.#options;
+    const usual = esp !== undefined ? "kernel" : dataPath === "ovs" ? "outer-bridge" : "plain";
+    const { nic = usual } = this.#options;
     const registry = {
       type: "etcd",
       endpoints: etcdMembers.map((address) => `http://${address}:2379`),
@@ -107,7 +112,8 @@ export class Lab implements AsyncDisposable {
     };
     const config = { ...sections?.(`n${number}`), ovs, nodes: { registry, probeIntervalMs } };
     const hasOwnRun = ovs.encryption !== undefined;
-    const place = { number, link, nic, dataPath, executables, hasOwnRun, parent: this.directory };
+    const strongSwan = esp === undefined ? {} : { esp };
+    const place = { number, link, nic, dataPath, executables, hasOwnRun, ...strongSwan, parent: this.directory };
     const node = await LabNode.start({ ...place, config }, this.underlay);
     this.#nodes.set(node.name, node);
     return node;

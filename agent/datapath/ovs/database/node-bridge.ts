@@ -24,7 +24,7 @@ import {
 /** A port that the node itself needs on its bridge, as a row of the database. */
 export interface NodePort {
   readonly name: string;
-  readonly role: Exclude<PortRole, "pod">;
+  readonly role: Exclude<PortRole, "pod" | "peer">;
   readonly interface: {
     readonly type: string;
     readonly ofport_request: number;
@@ -77,6 +77,8 @@ export interface NodeBridge {
   /** Of the bridge's own port; absent: as it comes. */
   readonly mac?: string;
   readonly ports: readonly NodePort[];
+  /** Tunnels to single nodes stay, which somebody else keeps. */
+  readonly keepsPeers?: boolean;
 }
 
 const columns = { fail_mode: "secure", protocols: ["OpenFlow10", "OpenFlow13", "OpenFlow15"] } as const;
@@ -94,7 +96,8 @@ export async function ensureNodeBridge(db: SwitchDatabase, bridge: NodeBridge): 
   const wanted = new Set(bridge.ports.map(({ name }) => name));
   const stale = portsOf(db.view, bridge.name).filter(({ name, external_ids }) => {
     const role = roleOf(external_ids);
-    return role !== undefined && role !== "pod" && !wanted.has(name);
+    const isKept = role === "pod" || (role === "peer" && bridge.keepsPeers === true);
+    return role !== undefined && !isKept && !wanted.has(name);
   });
   if (stale.length > 0)
     removePorts(

@@ -4,7 +4,7 @@ import { formatIp, type Ip, parseIp } from "../../../../shared/net/ip.ts";
 import type { PodPort } from "../overlay-node.ts";
 
 /** The role of a port of ours, in `external_ids` of its row, by which a later agent recognises it. */
-export type PortRole = "gateway" | "tunnel" | "uplink" | "pod";
+export type PortRole = "gateway" | "tunnel" | "peer" | "uplink" | "pod";
 
 const roleKey = "pipette-type";
 

@@ -4,7 +4,7 @@ import { roleOf } from "./port-identity.ts";
 
 /** The tables and columns that the data path monitors. */
 const watched = {
-  Open_vSwitch: ["cur_cfg"],
+  Open_vSwitch: ["cur_cfg", "other_config", "external_ids"],
   Bridge: ["name", "ports", "datapath_type", "fail_mode", "protocols", "other_config", "external_ids"],
   Port: ["name", "interfaces", "external_ids"],
   Interface: [
@@ -50,6 +50,20 @@ export function readInUserSpace(view: SwitchView): readonly string[] {
     .sort();
 }
 
+/** Types of interfaces by which nothing leaves that the node's kernel, or another interface, does not see. */
+const innerTypes: readonly string[] = ["internal", "patch", "geneve", "vxlan", "gre", "stt", "erspan", "lisp", "gtpu"];
+
+/** Interfaces of user space bridges by which a packet may leave the node, whoever made them. */
+export function openInUserSpace(view: SwitchView): readonly string[] {
+  const bridges = [...view.rows("Bridge").values()].filter(({ datapath_type: kind }) => kind === "netdev");
+  return bridges
+    .flatMap(({ name }) => portsOf(view, name))
+    .filter(({ external_ids }) => roleOf(external_ids) !== "pod")
+    .flatMap(({ interfaces }) => [...interfaces].map((uuid) => view.row("Interface", uuid)))
+    .flatMap((one) => (one === undefined || innerTypes.includes(one.type) ? [] : [one.name]))
+    .sort();
+}
+
 /** Name of the node's own interface on the bridge, where an agent has put one there. */
 export const uplinkOf = (view: SwitchView, bridge: string): string | undefined =>
   portsOf(view, bridge).find(({ external_ids }) => roleOf(external_ids) === "uplink")?.name;
@@ -63,7 +77,7 @@ const bridgeColumns = ["name", "datapath_type", "fail_mode", "protocols", "other
  * @param isHandled whether a port of this name is no pod's, or a running call handles it
  */
 export const changeFilter =
-  (nodePorts: ReadonlySet<string>, isHandled: (port: string) => boolean) =>
+  (nodePorts: { has(name: string): boolean }, isHandled: (port: string) => boolean) =>
   ({ table, before, after }: RowChange): boolean => {
     const isOther = (column: string): boolean => before?.[column] !== after?.[column];
     if (table === "Bridge") return bridgeColumns.some(isOther);

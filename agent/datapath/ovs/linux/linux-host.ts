@@ -26,7 +26,7 @@ import { ignoreRouters, skipAddressDetection, turnOnForwarding, writeSysctl } fr
 import type { NodeRoute, RefusedRoute } from "../../routes.ts";
 import type { Encrypted, Gateway, HostNetwork, ServiceWays } from "../overlay-node.ts";
 import { virtualMac } from "../pipeline/registers.ts";
-import type { WireGuard } from "./encryption/wireguard.ts";
+import type { Encryption } from "./encryption/encryption.ts";
 import type { KernelIsolation } from "./kernel-isolation.ts";
 import type { ServiceSets } from "./service-sets.ts";
 import { isLinkLocal, moveAddresses } from "./uplink.ts";
@@ -42,14 +42,14 @@ export class LinuxHost implements HostNetwork {
   readonly #logger: Logger;
   readonly #isolation: KernelIsolation | undefined;
   readonly #services: ServiceSets | undefined;
-  readonly #wireguard: WireGuard | undefined;
+  readonly #encryption: Encryption | undefined;
 
   /**
    * @param gateway name of the gateway port
    * @param dataDir where the node's addresses on the bridge are noted
    * @param isolation where the switch is in user space
    * @param services where the switch balances also what the node and others ask for
-   * @param wireguard where it encrypts what goes to other nodes' pods
+   * @param encryption absent: nothing is encrypted
    */
   constructor(
     socket: NetlinkSocket,
@@ -58,7 +58,7 @@ export class LinuxHost implements HostNetwork {
     logger: Logger,
     isolation?: KernelIsolation,
     services?: ServiceSets,
-    wireguard?: WireGuard,
+    encryption?: Encryption,
   ) {
     this.#socket = socket;
     this.#gateway = gateway;
@@ -66,7 +66,7 @@ export class LinuxHost implements HostNetwork {
     this.#logger = logger;
     this.#isolation = isolation;
     this.#services = services;
-    this.#wireguard = wireguard;
+    this.#encryption = encryption;
   }
 
   macOf(uplink: string): Promise<string> {
@@ -126,10 +126,18 @@ export class LinuxHost implements HostNetwork {
 
   async encrypt(nodes: Iterable<ClusterNode>): Promise<Encrypted> {
     try {
-      return { strangers: (await this.#wireguard?.bring(nodes)) ?? [] };
+      return { strangers: (await this.#encryption?.wireguard?.bring(nodes)) ?? [] };
     } catch (caught) {
       // The rest of the node goes on; nothing leaves to other nodes' pods.
       return { strangers: [], failure: interfaceError("encrypt what goes to other nodes", caught).message };
+    }
+  }
+
+  async leadPastKernel(interfaces: readonly string[]): Promise<boolean> {
+    try {
+      return (await this.#encryption?.leadPastKernel(interfaces)) ?? true;
+    } catch (caught) {
+      throw interfaceError("look at the interfaces of the switch", caught);
     }
   }
 
@@ -157,7 +165,7 @@ export class LinuxHost implements HostNetwork {
   }
 
   #devices(gateway: Link): RouteDevices {
-    const encrypted = this.#wireguard?.link;
+    const encrypted = this.#encryption?.wireguard?.link;
     return { gateway, ...(encrypted === undefined ? {} : { encrypted }) };
   }
 

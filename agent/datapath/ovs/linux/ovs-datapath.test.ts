@@ -66,6 +66,7 @@ const optionsOf = (changes: Partial<OvsDataPathOptions> = {}): OvsDataPathOption
   mode: "encap",
   tunnel: { name: "tun0", type: "geneve", checksum: false } as TunnelOptions,
   encryption: "none",
+  ipsec: { esp: "kernel", forceUdp: false, charon: "" },
   wireguard: { port: 51_820, device: "wg0" },
   gateway: "gw0",
   nodeName: "here",

@@ -83,18 +83,21 @@ class OvsDataPath implements DataPath {
     const { network, podSubnets, mode, tunnel, nodeAddresses, uplink, gateway, dataDir, logger } = options;
     this.#pairs = this.#resources.use(new PodPairs(logger));
     const { socket } = this.#pairs.tools;
-    const { encryption } = options;
     const transport = transportMtu(socket, uplink, nodeAddresses);
-    const mtu = options.mtu ?? podMtu(transport, mode, tunnel.type, nodeAddresses, encryption);
+    const mtu = options.mtu ?? podMtu(transport, mode, tunnel.type, nodeAddresses, options);
     this.#network = { name: network, subnets: podSubnets, mtu };
     const filters = this.#resources.use(this.#pairs.tools.kernel.openPacketFilterSocket());
     this.#filters = filters;
     this.#isolation = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
     const serviceSets = options.services?.proxyAll === true ? new ServiceSets(filters, gateway) : undefined;
     const tools = { kernel: this.#pairs.tools.kernel, socket, filters };
-    this.#encryption = this.#resources.use(new Encryption(options, tools, mtu, () => this.#node.checkHost()));
-    const { wireguard } = this.#encryption;
-    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation, serviceSets, wireguard);
+    this.#encryption = this.#resources.use(new Encryption(options, tools, mtu, {
+      onLost: () => this.#node.checkHost(),
+      tunnels: () => this.#node.peerTunnels,
+      greet: (tunnels) => this.#node.greet(tunnels.map(({ remote }) => remote)),
+      unreached: () => this.#node.unreached,
+    }));
+    const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation, serviceSets, this.#encryption);
     this.policies = new OvsPolicies(options.management);
     const services = servicesOf(options);
     if (services !== undefined) this.services = services;
@@ -187,7 +190,8 @@ class OvsDataPath implements DataPath {
   async problems(): Promise<readonly Problem[]> {
     try {
       const code = this.#attachments().length > 0 ? 51 : 50;
-      return [...this.#node.problems(), ...this.#hostProblems()].map((message) => ({ code, message }));
+      const found = [...this.#node.problems(), ...this.#hostProblems(), ...(await this.#encryption.missing())];
+      return found.map((message) => ({ code, message }));
     } catch (caught) {
       throw interfaceError("look for problems", caught);
     }
@@ -277,7 +281,6 @@ class OvsDataPath implements DataPath {
       ...forwardingProblems([{ subnets: podSubnets, device: gateway }]),
       ...this.#masquerade.missing(this.#pairs.tools.kernel),
       ...(this.#isolation?.missing(this.#hostEnds()) ?? []),
-      ...this.#encryption.missing(),
     ];
   }
 

@@ -22,6 +22,8 @@ export interface PipelineContext {
   readonly gateway: { readonly ofport: number; readonly mac: string; readonly addresses: readonly Ip[] };
   /** Absent where the mode has no tunnel. */
   readonly tunnel?: Tunnel;
+  /** Each node has a tunnel of its own too, and nothing is believed that comes out of the one for all. */
+  readonly tunnelPerPeer?: boolean;
   /** Packets for other nodes' pods go to the node's kernel, which encrypts them: there is no tunnel then. */
   readonly kernelEncrypts?: boolean;
   /** The node's own interface as a port of the bridge, whose LOCAL port then holds the node's addresses. */

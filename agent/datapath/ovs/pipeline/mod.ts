@@ -6,7 +6,7 @@ export { baseFlows } from "./base.ts";
 export { Priority, step } from "./build.ts";
 export { rememberSource } from "./connections.ts";
 export { newConnectionMeter } from "./new-connections.ts";
-export { peerFlows, wayTo } from "./peer.ts";
+export { peerFlows, tunnelEndOf, wayTo } from "./peer.ts";
 export { podFlows } from "./pod.ts";
 export { isolationFlows, matchFlow, policyFlows, policyTables, ruleFlows, verdictMeter } from "./policies.ts";
 export { selectService, serviceTables } from "./prerouting.ts";
@@ -22,4 +22,4 @@ export {
   traceCookie,
   traceFlowSeconds,
 } from "./traced.ts";
-export { packetsOf } from "./tunnel.ts";
+export { packetsOf, peerTunnelFlows } from "./tunnel.ts";

@@ -31,7 +31,7 @@ export function wayTo(context: PipelineContext, peer: ClusterNode, subnet: Cidr)
 }
 
 /** The tunnel's outer family: IPv4 if both nodes have it; the inner family does not matter. */
-const tunnelEndOf = ({ nodeAddresses }: PipelineContext, { addresses }: ClusterNode): Ip | undefined =>
+export const tunnelEndOf = ({ nodeAddresses }: PipelineContext, { addresses }: ClusterNode): Ip | undefined =>
   [...addresses]
     .sort((a, b) => a.family - b.family)
     .find(({ family }) => nodeAddresses.some(({ ip }) => ip.family === family));

@@ -13,18 +13,10 @@ export const tunnelKey = bits("tun_id", 0, 31);
  * Flows of the tunnel port, which leads to all other nodes. Packets from it were checked by the node that sent them.
  */
 export function tunnelFlows(context: PipelineContext): Flow[] {
-  const { tunnel, multitenant } = context;
+  const { tunnel, tunnelPerPeer } = context;
   if (tunnel === undefined) return [];
-  const classified = [load(registers.source, Source.tunnel), load(registers.rewriteMac, 1)];
-  const tenant = multitenant ? [move(tunnelKey, registers.sourceTenant)] : [];
   return [
-    step(
-      "Classifier",
-      Priority.normal,
-      match().set("in_port", tunnel.ofport),
-      [...classified, ...tenant],
-      "PacketGuard",
-    ),
+    ...(tunnelPerPeer === true ? [] : [receivingFlow(context, tunnel.ofport)]),
     step(
       "L2ForwardingCalc",
       Priority.normal,
@@ -34,6 +26,15 @@ export function tunnelFlows(context: PipelineContext): Flow[] {
     ),
     ...forgedTunnelFlows(context, tunnel),
   ];
+}
+
+/** Flows of a tunnel to one node alone: packets go to it by the tunnel for all. */
+export const peerTunnelFlows = (context: PipelineContext, ofport: number): Flow[] => [receivingFlow(context, ofport)];
+
+function receivingFlow({ multitenant }: PipelineContext, ofport: number): Flow {
+  const classified = [load(registers.source, Source.tunnel), load(registers.rewriteMac, 1)];
+  const tenant = multitenant ? [move(tunnelKey, registers.sourceTenant)] : [];
+  return step("Classifier", Priority.normal, match().set("in_port", ofport), [...classified, ...tenant], "PacketGuard");
 }
 
 /**

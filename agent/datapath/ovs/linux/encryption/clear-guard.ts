@@ -16,8 +16,10 @@ import { unlessMissing } from "../../../linux/set-elements.ts";
 export interface GuardedWays {
   /** Interface that leads to the node's own pods; it names the table. */
   readonly gateway: string;
-  /** The device that encrypts. */
-  readonly device: string;
+  /** Devices that encrypt, or by which this node's own switch is reached. */
+  readonly devices: readonly string[];
+  /** Where the kernel itself encrypts (XFRM): a tunnel's packet passes that it encrypts, or that was encrypted. */
+  readonly byKernel: boolean;
   /** The networks of all pods of the cluster. */
   readonly networks: readonly Cidr[];
   /** That of nodes that do not encrypt. */
@@ -36,8 +38,9 @@ interface Chain {
   readonly rules: readonly string[];
 }
 
-function chainsOf({ gateway, device, networks, tunnel }: GuardedWays): readonly Chain[] {
-  const safe = `{ "lo", "${gateway}", "${device}" }`;
+function chainsOf({ gateway, devices, byKernel, networks, tunnel }: GuardedWays): readonly Chain[] {
+  const safe = `{ ${["lo", gateway, ...devices].map((name) => `"${name}"`).join(", ")} }`;
+  const unless = (state: string): string => (byKernel ? `${state} missing ` : "");
   const sent = `counter name "${counters.sent}" drop`;
   const received = `counter name "${counters.received}" drop`;
   const families = ([4, 6] as const).filter((family) => networks.some(({ ip }) => ip.family === family));
@@ -54,7 +57,7 @@ function chainsOf({ gateway, device, networks, tunnel }: GuardedWays): readonly 
       rules: [
         ...each((ip, all) => `oifname != ${safe} ${ip} daddr ${all} ${sent}`),
         // What the flows of an agent without encryption still send, until the port of the tunnel goes.
-        `oifname != ${safe} ${tunnelMatch(tunnel)} ${sent}`,
+        `oifname != ${safe} ${tunnelMatch(tunnel)} ${unless("rt ipsec")}${sent}`,
       ],
     },
     {
@@ -63,7 +66,7 @@ function chainsOf({ gateway, device, networks, tunnel }: GuardedWays): readonly 
       rules: [
         ...each((ip, all) => `iifname != ${safe} ${ip} saddr ${all} ${ip} daddr ${all} ${received}`),
         // Nobody listens, and the refusal would say once more in clear what came.
-        `iifname != ${safe} ${tunnelMatch(tunnel)} ${received}`,
+        `iifname != ${safe} ${tunnelMatch(tunnel)} ${unless("meta secpath")}${received}`,
       ],
     },
   ];
@@ -76,7 +79,7 @@ function chainsOf({ gateway, device, networks, tunnel }: GuardedWays): readonly 
  */
 export class ClearGuard {
   readonly #filters: NetlinkSocket;
-  readonly #ways: GuardedWays;
+  #ways: GuardedWays;
 
   /** @param filters socket for packet filters, which lives as long */
   constructor(filters: NetlinkSocket, ways: GuardedWays) {
@@ -98,6 +101,13 @@ export class ClearGuard {
       ]),
     ];
     await load("keep packets from leaving in clear", lines);
+  }
+
+  /** With other devices from now on. @throws {CniError} 102 */
+  async useDevices(devices: readonly string[]): Promise<void> {
+    if (devices.join() === this.#ways.devices.join()) return;
+    this.#ways = { ...this.#ways, devices };
+    await this.install();
   }
 
   /** Which rules somebody has deleted, in a sentence; `install` restores them. */

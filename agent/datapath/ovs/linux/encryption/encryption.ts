@@ -1,15 +1,21 @@
 import { CniCode, CniError } from "../../../../../shared/errors.ts";
-import { contains, formatCidr } from "../../../../../shared/net/ip.ts";
+import { type Cidr, contains, formatCidr } from "../../../../../shared/net/ip.ts";
 import type { Kernel, NetlinkSocket } from "../../../../protocols/netlink/mod.ts";
+import { findLink } from "../../../linux/host-links.ts";
 import type { OvsDataPathOptions } from "../../options.ts";
+import type { PeerTunnel } from "../../peer-tunnels.ts";
 import { packetsOf } from "../../pipeline/mod.ts";
 import { ClearGuard, guardTable, removeClearGuard } from "./clear-guard.ts";
+import { Ipsec } from "./ipsec.ts";
 import { WireGuard } from "./wireguard.ts";
 import { removeDevice } from "./wireguard-link.ts";
 
 type Options = Pick<
   OvsDataPathOptions,
   | "encryption"
+  | "ipsec"
+  | "credentials"
+  | "database"
   | "wireguard"
   | "gateway"
   | "tunnel"
@@ -19,6 +25,7 @@ type Options = Pick<
   | "dataDir"
   | "logger"
   | "announce"
+  | "nodeName"
 >;
 
 interface Tools {
@@ -29,6 +36,21 @@ interface Tools {
   readonly filters: NetlinkSocket;
 }
 
+/** What it is told of the switch, which is made after it. */
+export interface SwitchSide {
+  /** Called when what encrypts has gone by itself. */
+  onLost(): void;
+  /** With IPsec, the tunnels to single nodes, by their ports' names. */
+  tunnels(): ReadonlyMap<string, PeerTunnel>;
+  /** Has a packet that nobody takes sent into these. */
+  greet(tunnels: readonly PeerTunnel[]): void;
+  /** To whom there is no tunnel, in sentences. */
+  unreached(): readonly string[];
+}
+
+/** The device of strongSwan's plugin kernel-libipsec, where that encrypts. */
+const userspaceDevice = "ipsec0";
+
 /**
  * What the node does so that packets between pods of two nodes leave encrypted or not at all. A start puts the rules in
  * that keep clear packets back before it changes anything else; the way back to none takes them out at its end.
@@ -38,39 +60,33 @@ export class Encryption implements AsyncDisposable {
   onTrouble: (trouble: string) => void = () => undefined;
   /** Absent where it is not what encrypts. */
   readonly wireguard: WireGuard | undefined;
+  readonly #ipsec: Ipsec | undefined;
   readonly #options: Options;
   readonly #tools: Tools;
   readonly #guard: ClearGuard | undefined;
+  /** Interfaces by which a switch in user space sends past the kernel. */
+  #past: readonly string[] = [];
 
   /**
    * @param mtu bytes
-   * @param onLost called when what encrypts has gone by itself
    * @throws {CniError} 7 where nobody says what all pods' networks are
    */
-  constructor(options: Options, tools: Tools, mtu: number, onLost: () => void) {
+  constructor(options: Options, tools: Tools, mtu: number, side: SwitchSide) {
     this.#options = options;
     this.#tools = tools;
-    const { encryption, wireguard, gateway, podNetworks: networks = [], podSubnets, tunnel } = options;
+    const { encryption, wireguard, ipsec, credentials, gateway, tunnel } = options;
     if (encryption === "none") return;
-    if (networks.length === 0)
-      throw new CniError(
-        CniCode.invalidConfig,
-        'Cannot encrypt: nobody says what the networks of all pods are, wanted "ovs.clusterSubnets"',
-      );
-    const outside = podSubnets.find(({ ip }) => !networks.some((network) => contains(network, ip)));
-    if (outside !== undefined)
-      throw new CniError(
-        CniCode.invalidConfig,
-        `Cannot encrypt: this node's pods have ${formatCidr(outside)}, which is in no network that is kept from leaving in clear, wanted "ovs.clusterSubnets" with the networks of all pods, of each family`,
-      );
+    const tell = (trouble: string): void => this.onTrouble(trouble);
     this.#guard = new ClearGuard(tools.filters, {
       gateway,
-      device: wireguard.device,
-      networks,
+      devices: this.#devices,
+      byKernel: encryption === "ipsec" && ipsec.esp === "kernel",
+      networks: networksOf(options),
       tunnel: packetsOf(tunnel),
     });
-    const tell = (trouble: string): void => this.onTrouble(trouble);
-    this.wireguard = new WireGuard({ ...options, ...wireguard, ...tools, mtu, onLost, tell });
+    if (encryption === "wireguard")
+      this.wireguard = new WireGuard({ ...options, ...wireguard, ...tools, mtu, onLost: () => side.onLost(), tell });
+    else if (credentials !== undefined) this.#ipsec = new Ipsec({ ...options, ...ipsec, ...side, credentials, tell });
   }
 
   /** The table of packet rules that somebody might delete. */
@@ -83,19 +99,42 @@ export class Encryption implements AsyncDisposable {
     await this.#guard?.install();
   }
 
-  /** To be called last: where nothing is to be encrypted, what an earlier agent has left goes. @throws {CniError} 102 */
+  /** To be called last: what is not wanted of what an earlier agent has left goes. @throws {CniError} 102 */
   async open(): Promise<void> {
-    if (this.#guard !== undefined) return;
-    const { wireguard, gateway, logger } = this.#options;
+    const { wireguard, gateway, logger, encryption } = this.#options;
     const { socket, filters } = this.#tools;
-    const hadDevice = removeDevice(socket, wireguard.device);
+    const hadDevice = encryption !== "wireguard" && removeDevice(socket, wireguard.device);
+    if (this.#guard !== undefined) return;
     const hadGuard = await removeClearGuard(filters, gateway);
     if (hadDevice || hadGuard) logger.warn("packets to other nodes' pods are not encrypted any more");
   }
 
-  /** Which rules are missing, in sentences; `close` restores them. */
-  missing(): readonly string[] {
-    return this.#guard?.missing() ?? [];
+  /**
+   * Whether the switch sends past the kernel by one of these. By a pair of interfaces both of which are the node's own
+   * (veth) it sends to the kernel.
+   * @throws {NetlinkError | CniError}
+   */
+  async leadPastKernel(interfaces: readonly string[]): Promise<boolean> {
+    const { socket } = this.#tools;
+    const ends = new Map(
+      interfaces.map((name) => {
+        const link = findLink(socket, { name });
+        const isOwn = link?.kind === "veth" && link.peerIndex !== undefined && link.peerNamespaceId === undefined;
+        return [name, isOwn ? findLink(socket, { index: link.peerIndex ?? 0 })?.name : undefined] as const;
+      }),
+    );
+    this.#past = [...ends].flatMap(([name, end]) => (end === undefined ? [name] : []));
+    await this.#guard?.useDevices([...this.#devices, ...[...ends.values()].filter((end) => end !== undefined)]);
+    return this.#past.length > 0;
+  }
+
+  /** What is missing, in sentences; `close` restores rules. */
+  async missing(): Promise<readonly string[]> {
+    const past = this.#past.map(
+      (name) =>
+        `the switch sends by "${name}" past the node's kernel, where nothing is encrypted: there is no tunnel, wanted "ovs.datapath: system"`,
+    );
+    return [...(this.#guard?.missing() ?? []), ...past, ...((await this.#ipsec?.problems()) ?? [])];
   }
 
   /** Nodes whose pods are not reached, and packets that would have been clear, in sentences. */
@@ -104,6 +143,7 @@ export class Encryption implements AsyncDisposable {
     const { sent, received } = this.#guard.dropped();
     return [
       ...((await this.wireguard?.silent()) ?? []),
+      ...(this.#ipsec?.silent() ?? []),
       ...(sent === 0 ? [] : [`${sent} packets for other nodes' pods would have left in clear and were dropped`]),
       ...(received === 0
         ? []
@@ -114,5 +154,27 @@ export class Encryption implements AsyncDisposable {
   /** What encrypts goes on. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.wireguard?.[Symbol.asyncDispose]();
+    await this.#ipsec?.[Symbol.asyncDispose]();
   }
+
+  get #devices(): readonly string[] {
+    const { encryption, wireguard, ipsec } = this.#options;
+    if (encryption === "wireguard") return [wireguard.device];
+    return ipsec.esp === "userspace" ? [userspaceDevice] : [];
+  }
+}
+
+/** The networks of all pods. @throws {CniError} 7 where nobody says them */
+function networksOf({ podNetworks: networks = [], podSubnets }: Options): readonly Cidr[] {
+  if (networks.length === 0)
+    throw new CniError(
+      CniCode.invalidConfig,
+      'Cannot encrypt: nobody says what the networks of all pods are, wanted "ovs.clusterSubnets"',
+    );
+  const outside = podSubnets.find(({ ip }) => !networks.some((network) => contains(network, ip)));
+  if (outside === undefined) return networks;
+  throw new CniError(
+    CniCode.invalidConfig,
+    `Cannot encrypt: this node's pods have ${formatCidr(outside)}, which is in no network that is kept from leaving in clear, wanted "ovs.clusterSubnets" with the networks of all pods, of each family`,
+  );
 }

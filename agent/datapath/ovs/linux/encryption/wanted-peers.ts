@@ -1,4 +1,5 @@
 import { type Cidr, formatCidr, formatIp, type Ip } from "../../../../../shared/net/ip.ts";
+import { otherwiseEncrypted } from "../../../../cluster/node-encryption.ts";
 import type { ClusterNode } from "../../../../cluster/node-registry.ts";
 import type { DeviceState, PeerChange } from "../../../../protocols/wireguard/mod.ts";
 
@@ -30,8 +31,8 @@ export function wantedPeers(
   for (const { name, addresses, subnets, encryption } of nodes) {
     const ip = addresses.toSorted((a, b) => a.family - b.family).find(({ family }) => ownFamilies.has(family));
     const refuse = (is: string): void => void strangers.push(`nothing goes to the pods of node "${name}": ${is}`);
-    if (encryption === undefined) {
-      refuse('it does not encrypt, wanted "ovs.encryption: wireguard" there');
+    if (encryption?.type !== "wireguard") {
+      refuse(otherwiseEncrypted(encryption, "wireguard") ?? "");
       continue;
     }
     if (ip === undefined) refuse("it has no address of a family that this node has");

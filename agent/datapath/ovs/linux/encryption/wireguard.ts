@@ -1,4 +1,3 @@
-import { LogOnChange } from "../../../../../shared/async/log-on-change.ts";
 import { ReconcileLoop } from "../../../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../../../shared/log.ts";
 import { type Cidr, formatCidr, formatIp } from "../../../../../shared/net/ip.ts";
@@ -15,13 +14,12 @@ import {
 import { newPrivateKey, publicKeyOf } from "../../../../protocols/wireguard/mod.ts";
 import { findLink } from "../../../linux/host-links.ts";
 import type { WireGuardOptions } from "../../options.ts";
+import { LastingTroubles } from "./lasting-troubles.ts";
 import { peerChanges, type SilentPeer, silentPeers, type WantedPeer, wantedPeers } from "./wanted-peers.ts";
 import { type OpenedDevice, openDevice } from "./wireguard-link.ts";
 
 /** How often it looks whether a new key is due, and whether all nodes agree on keys. */
 const lookMs = 5_000;
-/** Nodes that are told of at once; a cluster may have thousands. */
-const maxTold = 10;
 const hourMs = 3_600_000;
 /**
  * How long after another node's key this one does not change its own: what waits for that node would be lost with its
@@ -69,9 +67,7 @@ export class WireGuard implements AsyncDisposable {
   #mustAnnounce = false;
   /** One after another: what brings the peers, and what changes the key. */
   #last: Promise<unknown> = Promise.resolve();
-  readonly #silence: LogOnChange;
-  /** What was wrong at the last look. */
-  #seen: ReadonlySet<string> = new Set();
+  readonly #troubles: LastingTroubles;
   #isDisposed = false;
   /** When a peer has come, or has got another key. */
   #peersChangedMs = 0;
@@ -80,7 +76,7 @@ export class WireGuard implements AsyncDisposable {
 
   constructor(needs: WireGuardNeeds) {
     this.#needs = needs;
-    this.#silence = new LogOnChange(needs.logger);
+    this.#troubles = new LastingTroubles(needs.logger, (trouble) => needs.tell(trouble));
     this.#ownFamilies = new Set(needs.nodeAddresses.map(({ ip }) => ip.family));
     this.#loop = new ReconcileLoop({
       what: "the keys between the nodes",
@@ -191,18 +187,9 @@ export class WireGuard implements AsyncDisposable {
     }
   }
 
-  /** Tells what has been so at two looks, as a new node needs a moment. */
-  #tell(troubles: readonly string[]): void {
-    const lasting = troubles.filter((one) => this.#seen.has(one));
-    this.#seen = new Set(troubles);
-    if (lasting.length === 0) this.#silence.clear();
-    else this.#silence.log("other nodes' pods are not reached", lasting.slice(0, maxTold).join("; "));
-    for (const one of lasting.slice(0, maxTold)) this.#needs.tell(one);
-  }
-
   async #look(): Promise<undefined> {
     if (this.#opened === undefined) return undefined;
-    this.#tell([...this.#strangers, ...(await this.#silent()).map(({ is }) => is)]);
+    this.#troubles.look([...this.#strangers, ...(await this.#silent()).map(({ is }) => is)]);
     const { announce, rotateHours, dataDir } = this.#needs;
     if (announce === undefined) return undefined;
     if (this.#mustAnnounce) {

@@ -1,0 +1,158 @@
+import { ReconcileLoop } from "../../../../../shared/async/reconcile-loop.ts";
+import { CniError } from "../../../../../shared/errors.ts";
+import type { Logger } from "../../../../../shared/log.ts";
+import { formatIp } from "../../../../../shared/net/ip.ts";
+import { type CharonError, CharonErrors, ErrorType } from "../../../../protocols/charon/mod.ts";
+import { parseAddress } from "../../../../protocols/ovsdb/mod.ts";
+import { controlPlaces, openControl } from "../../../../protocols/switch-control/mod.ts";
+import type { IpsecCredentials, IpsecOptions } from "../../options.ts";
+import type { PeerTunnel } from "../../peer-tunnels.ts";
+import { type Agreement, readAgreements } from "./connections.ts";
+import { LastingTroubles } from "./lasting-troubles.ts";
+import { UserspaceConnections } from "./userspace-connections.ts";
+
+/** How often it looks whether keys are agreed with all nodes: more often where it has to begin that itself. */
+const lookMs = { kernel: 5_000, userspace: 2_000 } as const;
+const monitor = "ovs-monitor-ipsec";
+
+export interface IpsecNeeds extends IpsecOptions {
+  /** This node's. */
+  readonly nodeName: string;
+  /** Beside whose socket the monitor has its own. */
+  readonly database: string;
+  readonly credentials: IpsecCredentials;
+  /** The tunnels that there are to be, by their ports' names. */
+  tunnels(): ReadonlyMap<string, PeerTunnel>;
+  /** Has a packet sent into the tunnels to these, which makes the kernel ask for keys. */
+  greet(tunnels: readonly PeerTunnel[]): void;
+  /** To whom nothing goes for other reasons, in sentences. */
+  unreached(): readonly string[];
+  /** Called with what keeps other nodes' pods from being reached; the same sentence again and again while it lasts. */
+  tell(trouble: string): void;
+  readonly logger: Logger;
+}
+
+/**
+ * Watches those who encrypt: ovs-monitor-ipsec, which tells strongSwan of the tunnels, and strongSwan's charon, which
+ * agrees on keys. Whatever goes wrong with them, packets do not leave in clear: that is `ClearGuard`'s.
+ */
+export class Ipsec implements AsyncDisposable {
+  readonly #needs: IpsecNeeds;
+  readonly #errors: CharonErrors;
+  readonly #loop: ReconcileLoop;
+  readonly #troubles: LastingTroubles;
+  /** The last error of each tunnel since there were keys, by its port's name. */
+  readonly #last = new Map<string, CharonError>();
+  #agreements: ReadonlyMap<string, Agreement> = new Map();
+  readonly #userspace: UserspaceConnections | undefined;
+
+  constructor(needs: IpsecNeeds) {
+    this.#needs = needs;
+    this.#troubles = new LastingTroubles(needs.logger, (trouble) => needs.tell(trouble));
+    this.#userspace = needs.esp === "userspace" ? new UserspaceConnections(needs.nodeName) : undefined;
+    this.#errors = new CharonErrors(needs.charon, (error) => this.#hear(error));
+    this.#loop = new ReconcileLoop({
+      what: "the keys between the nodes",
+      reconcile: () => this.#look(),
+      logger: needs.logger,
+      everyMs: lookMs[needs.esp],
+    });
+    this.#loop.trigger();
+  }
+
+  /** What has to run and does not, in sentences. Asked anew each time. */
+  async problems(): Promise<readonly string[]> {
+    const { absence } = this.#errors;
+    const { charon } = this.#needs;
+    const [noMonitor] = await this.#ask("version").then(
+      () => [],
+      (caught: unknown) => [CniError.from(caught).message],
+    );
+    return [
+      ...(noMonitor === undefined ? [] : [`packets to other nodes' pods are not encrypted, and do not leave: ${noMonitor}`]),
+      ...(absence === undefined
+        ? []
+        : [
+            `packets to other nodes' pods are not encrypted, and do not leave: strongSwan's charon does not answer at "${charon}" (${absence}), wanted it to run with its plugin error-notify`,
+          ]),
+    ];
+  }
+
+  /** With whom there are no keys now, in sentences. */
+  silent(): readonly string[] {
+    return [...this.#needs.tunnels()].flatMap(([port, tunnel]) => this.#trouble(port, tunnel) ?? []);
+  }
+
+  /** Who encrypts goes on. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#loop[Symbol.asyncDispose]();
+    await this.#errors[Symbol.asyncDispose]();
+  }
+
+  #hear(error: CharonError): void {
+    const port = error.connection.replace(/(?:-in|-out)?-\d+$/, "");
+    const address = error.peer.replace(/\[\d+\]$/, "");
+    for (const [name, { remote }] of this.#needs.tunnels())
+      if (name === port || (error.connection === "" && address === formatIp(remote))) this.#last.set(name, error);
+  }
+
+  async #look(): Promise<undefined> {
+    try {
+      this.#agreements = readAgreements(await this.#ask("ipsec/status"), this.#userspace === undefined);
+    } catch {
+      // `problems` says why.
+      this.#agreements = new Map();
+      return undefined;
+    }
+    const tunnels = this.#needs.tunnels();
+    for (const port of this.#last.keys())
+      if (!tunnels.has(port) || this.#agreements.get(port)?.isInstalled === true) this.#last.delete(port);
+    this.#troubles.look([...this.#needs.unreached(), ...this.silent()]);
+    const idle = [...tunnels].filter(([port]) => {
+      const { isInstalled = false, isAsking = false } = this.#agreements.get(port) ?? {};
+      return !isInstalled && !isAsking;
+    });
+    if (this.#userspace !== undefined)
+      await this.#userspace.begin(new Map(idle.map(([port, { node }]) => [port, node])));
+    else if (idle.length > 0) this.#needs.greet(idle.map(([, tunnel]) => tunnel));
+    return undefined;
+  }
+
+  /** A sentence that stays the same for as long as it is so; `undefined`: there are keys. */
+  #trouble(port: string, { node, remote }: PeerTunnel): string | undefined {
+    const agreement = this.#agreements.get(port);
+    if (agreement?.isInstalled === true) return undefined;
+    const error = this.#last.get(port);
+    const why = error === undefined ? silenceText(agreement) : (causes.get(error.type) ?? error.text);
+    return `nothing goes to the pods of node "${node}" at ${formatIp(remote)}: ${why}`;
+  }
+
+  async #ask(command: string): Promise<string> {
+    const action = "ask who has packets encrypted";
+    const places = await controlPlaces(parseAddress(this.#needs.database), monitor);
+    using control = await openControl(places, action, monitor);
+    return await control.ask(command, [], action);
+  }
+}
+
+const silenceText = (agreement: Agreement | undefined): string =>
+  agreement?.isAsking === true
+    ? "it does not answer at UDP 500 and 4500"
+    : "it agrees on no keys, and has not said why";
+
+/** What an error means for people who look for its cause. */
+const causes: ReadonlyMap<number, string> = new Map([
+  [ErrorType.localAuthFailed, "it does not take what this node shows (AUTHENTICATION_FAILED): secrets or certificates differ"],
+  [ErrorType.peerAuthFailed, "what it shows is not right (AUTHENTICATION_FAILED): secrets or certificates differ"],
+  [ErrorType.retransmitTimeout, "it does not answer at UDP 500 and 4500"],
+  [ErrorType.halfOpenTimeout, "it has begun to agree on keys and does not answer any more"],
+  [ErrorType.proposalMismatchIke, "it wants other algorithms (NO_PROPOSAL_CHOSEN)"],
+  [ErrorType.proposalMismatchChild, "it wants other algorithms for packets, or its kernel cannot encrypt (NO_PROPOSAL_CHOSEN)"],
+  [ErrorType.selectorMismatch, "it wants other packets encrypted (TS_UNACCEPTABLE): another tunnel"],
+  [ErrorType.installChildSaFailed, "this node's kernel does not take the keys: it has no ESP or no AES-GCM"],
+  [ErrorType.installChildPolicyFailed, "this node's kernel does not take the policies of IPsec"],
+  [ErrorType.authorizationFailed, "it may not be reached by this connection (AUTHORIZATION_FAILED)"],
+  [ErrorType.certificateExpired, "a certificate has expired"],
+  [ErrorType.certificateRevoked, "a certificate was revoked"],
+  [ErrorType.noIssuerCertificate, "its certificate is of an authority that this node does not know"],
+]);

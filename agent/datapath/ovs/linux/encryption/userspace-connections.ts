@@ -1,0 +1,39 @@
+import { commandMs, runProgram } from "../../../../platform/run-program.ts";
+
+/** How often a node lets the other one begin. */
+const patience = 3;
+
+/**
+ * Where strongSwan itself encrypts (kernel-libipsec) it does not notice packets that need keys, so connections are begun
+ * from here. The one with the lesser name begins at once, since two that begin in the same moment undo each other's.
+ */
+export class UserspaceConnections {
+  readonly #own: string;
+  /** How often each tunnel was found without keys, by its port's name. */
+  readonly #waited = new Map<string, number>();
+
+  /** @param own name of this node */
+  constructor(own: string) {
+    this.#own = own;
+  }
+
+  /** Begins with those that have no keys. @param idle ports' names, with their nodes. Never throws: it is called again */
+  async begin(idle: ReadonlyMap<string, string>): Promise<void> {
+    for (const port of this.#waited.keys()) if (!idle.has(port)) this.#waited.delete(port);
+    const due = [...idle].flatMap(([port, node]) => {
+      const times = this.#waited.get(port) ?? 0;
+      this.#waited.set(port, times + 1);
+      return this.#own < node || times >= patience ? [port] : [];
+    });
+    if (due.length === 0) return;
+    const { stdout } = await runProgram("ipsec", ["statusall"], { deadlineMs: commandMs });
+    for (const name of childrenOf(stdout, new Set(due)))
+      await runProgram("ipsec", ["stroke", "up-nb", name], { deadlineMs: commandMs });
+  }
+}
+
+/** Names of connections for packets, as `ipsec statusall` lists them: `p-n2-3fa09c-out-1:   child:  dynamic[udp] …`. */
+export const childrenOf = (status: string, ports: ReadonlySet<string>): readonly string[] =>
+  [...status.matchAll(/^\s*(([\w.-]{1,15}?)(?:-(?:in|out))?-\d{1,10}):\s+child:/gm)].flatMap(([, name = "", port = ""]) =>
+    ports.has(port) ? [name] : [],
+  );
