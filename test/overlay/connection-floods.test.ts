@@ -40,7 +40,7 @@ describeWith("a pod that opens connections without end", ["root", "openvswitch",
     );
     stack.use(await NamedServer.start(server!.namespace, "server", 8080));
     stack.use(await NamedServer.start(single.node.namespace, "node", 8080));
-  }, 120_000);
+  });
   afterAll(() => stack.disposeAsync());
 
   const control = (...words: readonly string[]): Promise<string> => single.node.vswitch.switchControl(...words);

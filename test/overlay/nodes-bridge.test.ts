@@ -28,7 +28,7 @@ describeWith("a cluster of kernel bridges", ["root", "nft", "etcd", "cni-plugins
     node = lab.node(1);
     [web, far, beyond] = (await Promise.all(lab.nodes.map((each) => each.addPod("web")))) as [LabPod, LabPod, LabPod];
     routes = await routesOf(node);
-  }, 120_000);
+  });
   afterAll(() => open.disposeAsync());
 
   /** Both ways, and each by its own address. */
