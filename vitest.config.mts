@@ -7,8 +7,6 @@ const windows = ["test/windows/**/*.test.ts", "test/windows-host/**/*.test.ts"];
 // Needs nothing of the machine but its processor.
 const fuzzing = ["test/{fuzz,mutants,policies}/**/*.test.ts"];
 
-// With etcd, programs of Kubernetes or container runtimes: one file at a time, for the memory of this machine.
-const peers = ["test/{clients,kubernetes,registry}/**/*.test.ts"];
 // Whole clusters take some twelve minutes more, and what is Antrea's has to be built: only "npm run test:kubernetes"
 // runs them.
 const clusters = [
@@ -70,7 +68,7 @@ const config = defineConfig({
   test: {
     pool: "forks",
     // Tests with real parts mostly wait: so many keep two cores busy.
-    maxWorkers: 4,
+    maxWorkers: 5,
     sequence: { sequencer: LongFilesFirst },
     setupFiles: ["test/support/file-processor.ts"],
     // A spy ends with its test, also where that fails.
@@ -91,7 +89,7 @@ const config = defineConfig({
         test: {
           name: "system",
           include: ["test/**/*.test.ts"],
-          exclude: [...windows, ...peers, ...fuzzing],
+          exclude: [...windows, ...clusters, ...fuzzing],
           testTimeout,
           hookTimeout,
           expect,
@@ -124,21 +122,6 @@ const config = defineConfig({
       {
         extends: true,
         test: {
-          name: "peers",
-          include: peers,
-          exclude: clusters,
-          fileParallelism: false,
-          maxWorkers: 1,
-          testTimeout,
-          hookTimeout,
-          expect,
-          retry,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        test: {
           name: "clusters",
           include: clusters,
           fileParallelism: false,
@@ -148,7 +131,7 @@ const config = defineConfig({
           hookTimeout: 300_000,
           expect,
           retry,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 1 },
         },
       },
     ],

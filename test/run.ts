@@ -38,23 +38,14 @@ const reporter = new ClosingReporter(print);
 const inFront = "--in-front";
 const files = process.argv.slice(2).filter((word) => word !== inFront);
 // Whole clusters are of a length that only those wait for who ask for them, by the names of files.
-const oneByOne = ["peers", ...(files.length === 0 ? [] : ["clusters"])];
-const beside = projects.filter((name) => !["peers", "clusters", "forwarded-rest"].includes(name));
-const lanes = process.argv.includes(inFront) ? [["forwarded", "forwarded-rest"]] : [beside, oneByOne];
+const notAsked = ["forwarded-rest", ...(files.length === 0 ? ["clusters"] : [])];
+const project = process.argv.includes(inFront)
+  ? ["forwarded", "forwarded-rest"]
+  : projects.filter((name) => !notAsked.includes(name));
 const times = new RunTimes();
-const runs = lanes.map(async (project) => {
-  const reporters = [reporter, times];
-  const vitest = await startVitest("test", files, {
-    watch: false,
-    run: true,
-    project,
-    passWithNoTests: true,
-    reporters,
-  });
-  await vitest?.close();
-  print(`---- ${project.join(", ")}: done ${secondsSinceStart()} s after the start`);
-});
-await Promise.all(runs);
+const reporters = [reporter, times];
+const vitest = await startVitest("test", files, { watch: false, run: true, project, passWithNoTests: true, reporters });
+await vitest?.close();
 const touched = differences(machine, machineState());
 print(`${touched.length === 0 ? "ok  " : "FAIL"} the machine's own files are as they were`);
 if (touched.length > 0) failedChecks.push(`the machine's own files are as they were\n${touched.join("\n")}`);

@@ -45,7 +45,7 @@ describeWith("services of an agent with a kernel bridge", ["linux", "root", "nft
       pods.push({ namespace, ips: ips.map(({ address }) => address.split("/")[0] ?? "") });
       stack.use(await NamedServer.start(namespace, name, port));
     }
-  }, 60_000);
+  });
   afterAll(() => stack.disposeAsync());
 
   /** Has these pods serve one service of each family. */

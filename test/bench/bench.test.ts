@@ -30,7 +30,7 @@ describeWith("the benchmark in miniature", ["root", "cni-plugins", "musl", "nft"
       residentPods: 12,
       progress: () => undefined,
     });
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await node?.[Symbol.asyncDispose]();

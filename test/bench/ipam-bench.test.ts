@@ -26,7 +26,7 @@ describeWith("the allocator's benchmark in miniature", ["cni-plugins", "musl"], 
       maxLeasesWithPeer: 250,
       progress: () => undefined,
     });
-  }, 60_000);
+  });
 
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 

@@ -31,7 +31,7 @@ describeWith("the overlay's benchmark in miniature", ["root", "cni-plugins", "mu
       burst: 4,
       progress: () => undefined,
     });
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await node?.[Symbol.asyncDispose]();

@@ -95,5 +95,5 @@ describeWith("bridge data path: an agent killed in the middle", ["root", "strace
       "1 before and 1 after start",
     ]);
     await sandbox.node(`ip link del ${bridgeName}`);
-  }, 60_000);
+  });
 });

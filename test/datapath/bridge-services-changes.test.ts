@@ -81,7 +81,7 @@ describeWith("services of a kernel bridge that change", ["linux", "root", "nft"]
       expect(await node.services.differences()).toEqual([]);
       before = services;
     }
-  }, 120_000);
+  });
 
   /** Connections whose first packet was lost, of all that pod b has begun, which nobody here leaves without an answer. */
   async function repeatedCalls(): Promise<number> {
@@ -125,7 +125,7 @@ describeWith("services of a kernel bridge that change", ["linux", "root", "nft"]
     expect((await repeatedCalls()) - repeated).toBe(0);
     expect(calls).toBeGreaterThan(10);
     await held.goesOn();
-  }, 120_000);
+  });
 
   test("an agent that begins anew, and one that is asked for differences, lets others go on while it reads what stands", async () => {
     const many = Array.from({ length: 100 }, (_, i) => ({
@@ -200,7 +200,7 @@ describeWith("services of a kernel bridge that change", ["linux", "root", "nft"]
     }
     expect(killed).toBeGreaterThan(5);
     await node.restart();
-  }, 120_000);
+  });
 
   test.each([
     ["the table", () => `delete table inet ${tableName}`],

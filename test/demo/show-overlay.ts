@@ -43,7 +43,7 @@ export async function showOverlay(screen: Screen): Promise<void> {
 async function startNodes(screen: Screen, services: string): Promise<Lab> {
   screen.title("Two nodes on one link");
   const lab = await screen.step("start two nodes", async () => ({
-    value: await Lab.ground({ nodes: ["a", "a"], ovs: { services: { file: services } } }),
+    value: await Lab.ground({ nodes: ["a", "a"], registryMembers: 3, ovs: { services: { file: services } } }),
     note: "a network namespace with an Open vSwitch of its own each",
   }));
   await screen.step("start etcd", async () => ({ value: await lab.startRegistry(), note: "three members" }));

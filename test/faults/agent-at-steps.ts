@@ -62,7 +62,7 @@ function body({ start, isBrief }: NodeAtSteps): void {
       steps[verb] = pointsOf((await watched.names()).filter((name) => name !== "futex"));
     }
     await node.removePod(pod);
-  }, 60_000);
+  });
   afterEach(async ({ task }) => {
     // What one test has left is no fault of the next.
     if (task.result?.state !== "fail") return;

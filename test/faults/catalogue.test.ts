@@ -45,7 +45,7 @@ describeWith(`faults: each by itself on a kernel bridge, seed ${seed}`, needs, (
         await workload.end();
         expect(workload.violations, `${explain(fault, workload)}`).toEqual([]);
         expect(await node.disagreements([])).toEqual([]);
-      }, 120_000);
+      });
   }
 
   /** Some pods stand, and nothing is under way. */

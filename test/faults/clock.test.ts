@@ -61,7 +61,7 @@ describeWith("faults: the clock is set while the agent runs, by a day", ["root",
       await deleted(standing[4] as StressPod);
       expect(await node.disagreements(standing.slice(0, 4))).toEqual([]);
       for (const pod of standing.slice(0, 4)) await deleted(pod);
-    }, 60_000);
+    });
 
     test(`${where}, between a call's start and its answer: the ADD and the DEL are done all the same`, async () => {
       const pod = await node.makePod();
@@ -83,7 +83,7 @@ describeWith("faults: the clock is set while the agent runs, by a day", ["root",
       // Done, and not only put on record.
       expect(node.agentLog().join("\n")).toMatch(/"verb":"DEL"[^\n]*"outcome":"ok"/);
       expect(await node.disagreements([])).toEqual([]);
-    }, 60_000);
+    });
 
     test(`${where}, while the agent is frozen: what was given up stays so, and no pod of now is touched`, async () => {
       const pod = await added();
@@ -108,7 +108,7 @@ describeWith("faults: the clock is set while the agent runs, by a day", ["root",
       await node.removePod(late);
       expect(await node.disagreements([pod])).toEqual([]);
       await deleted(pod);
-    }, 60_000);
+    });
 
     test(`${where}: an ADD of a pod that stands, given up in a frozen agent, costs it nothing`, async () => {
       const pod = await added();
@@ -121,6 +121,6 @@ describeWith("faults: the clock is set while the agent runs, by a day", ["root",
       expect(await node.call("CHECK", pod)).toMatchObject({ t: "ok" });
       expect(await node.disagreements([pod])).toEqual([]);
       await deleted(pod);
-    }, 60_000);
+    });
   }
 });

@@ -70,7 +70,7 @@ describeWith("faults: the disk, while the agent is down and at its start", ["roo
       await sh("for name in $(ls /run/netns); do ip netns del $name; done");
       expect(await node.disagreements([])).toEqual([]);
       expect(await node.status()).toMatchObject({ t: "ok" });
-    }, 60_000);
+    });
   }
 
   test("slow for the plugin: what it has to write down itself is kept all the same", async () => {
@@ -93,5 +93,5 @@ describeWith("faults: the disk, while the agent is down and at its start", ["roo
     await node.removePod(pod);
     await node.startAgent();
     expect(await node.disagreements([])).toEqual([]);
-  }, 60_000);
+  });
 });

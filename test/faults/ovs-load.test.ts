@@ -62,7 +62,7 @@ describeWith("Open vSwitch and etcd fail under pods", ["root", "openvswitch", "e
     for (const load of both ? [false, true] : [underLoad])
       test(`${fault.name}, ${load ? "while pods come and go" : "while nothing else happens"} (seed ${seed})`, async () => {
         await endures([fault], load);
-      }, 120_000);
+      });
   }
 
   test.each(Array.from({ length: pairs }, (_, i) => i))(

@@ -53,7 +53,7 @@ describeWith("faults: the node reboots, with as many addresses as pods (peers 5)
     const pods = await addMany();
     for (const pod of old) expect(await node.call("DEL", pod)).toMatchObject({ t: "ok" });
     await expectOnly(pods);
-  }, 60_000);
+  });
 
   test("a sandbox that comes back under its own name has its own addresses again, whatever others want", async () => {
     await rebooted();
@@ -71,5 +71,5 @@ describeWith("faults: the node reboots, with as many addresses as pods (peers 5)
     }
     for (const pod of gone) expect(await node.call("DEL", pod)).toMatchObject({ t: "ok" });
     await expectOnly([back, ...others]);
-  }, 60_000);
+  });
 });

@@ -54,7 +54,7 @@ describeWith("peers runner-up cni#1086: two runtimes on one network", ["root", "
     await node.startAgent();
     await collect();
     expect(await node.disagreements(pods)).toEqual([]);
-  }, 60_000);
+  });
 
   test("without it the one that collects is believed, and what it takes is told by name", async () => {
     await using node = await BridgeNode.start();
@@ -67,5 +67,5 @@ describeWith("peers runner-up cni#1086: two runtimes on one network", ["root", "
     await node.removePod(taken);
     expect(await node.disagreements([kept])).toEqual([]);
     expect(node.agentLog().join("\n")).toContain(taken.containerId);
-  }, 60_000);
+  });
 });

@@ -52,7 +52,7 @@ const failure = async (call: Promise<unknown>): Promise<RpcError> => {
 const servers: readonly (readonly [name: string, start: (socket: string) => Promise<Peer>])[] = [
   ["grpc-js", (socket) => startPeer(process.execPath, [jsServer, socket], socket)],
   ["our own server", (socket) => startPeer(process.execPath, [ownServer, socket], socket)],
-  ["grpc-go", (socket) => startPeer(compileGoPrograms().server, [socket], socket)],
+  ["grpc-go", async (socket) => startPeer((await compileGoPrograms()).server, [socket], socket)],
 ];
 
 describe.each(servers)("%s", (name, start) => {

@@ -21,7 +21,7 @@ describeWith("Go programs", goNeeds, () => {
   let peer: Peer;
 
   beforeAll(async () => {
-    programs = compileGoPrograms();
+    programs = await compileGoPrograms();
     peer = await startPeer(process.execPath, [server, socket], socket);
   }, 240_000);
 

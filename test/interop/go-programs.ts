@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { cpSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { madeOnce } from "../support/made-once.ts";
 import type { Need } from "../support/requires.ts";
 
 /** Go programs against the proto file's text, made with Debian's packages alone: no module is ever downloaded. */
@@ -25,20 +26,20 @@ export const goNeeds: readonly Need[] = ["go", "go-grpc", "go-protobuf", "protoc
 
 export type GoPrograms = Readonly<Record<(typeof programs)[number], string>>;
 
-/** Compiles the programs, once for each state of their sources, and answers where they are. */
-export function compileGoPrograms(): GoPrograms {
+/** Compiles the programs, once for each state of their sources and for all test files, and answers where they are. */
+export async function compileGoPrograms(): Promise<GoPrograms> {
   const folder = join(root, "node_modules/.cache/pipette-interop", sourceHash());
   const paths = Object.fromEntries(programs.map((name) => [name, join(folder, name)])) as GoPrograms;
-  if (programs.every((name) => existsSync(paths[name]))) return paths;
-  mkdirSync(dirname(folder), { recursive: true });
-  const scratch = mkdtempSync(join(dirname(folder), "making-"));
-  try {
-    compileIn(scratch);
-    // In one step, so that a killed run leaves nothing that looks finished, and two runs do not meet.
-    if (!existsSync(folder)) renameSync(join(scratch, "bin"), folder);
-  } finally {
-    rmSync(scratch, { recursive: true });
-  }
+  await madeOnce(folder, async (making) => {
+    const scratch = `${making}-scratch`;
+    rmSync(scratch, { recursive: true, force: true });
+    try {
+      compileIn(scratch);
+      renameSync(join(scratch, "bin"), making);
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  });
   return paths;
 }
 

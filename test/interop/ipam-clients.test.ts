@@ -95,8 +95,8 @@ function javascriptCall(): Call {
 }
 
 /** A Go program; later releases of grpc-go name the socket otherwise than Debian's does. */
-function goCall(form: "url" | "path" | "encoded"): Call {
-  const program = compileGoPrograms().ipam;
+async function goCall(form: "url" | "path" | "encoded"): Promise<Call> {
+  const program = (await compileGoPrograms()).ipam;
   return async (name, ...args) => {
     const { stdout } = await promisify(execFile)(program, [form, home.socket, name, ...args], { maxBuffer: 2 ** 24 });
     return JSON.parse(stdout);
@@ -104,10 +104,10 @@ function goCall(form: "url" | "path" | "encoded"): Call {
 }
 
 /** The same for every client: what each call answers, and how it fails. */
-function theCalls(makeCall: () => Call): void {
+function theCalls(makeCall: () => Call | Promise<Call>): void {
   let call: Call;
-  beforeAll(() => {
-    call = makeCall();
+  beforeAll(async () => {
+    call = await makeCall();
   }, 240_000);
 
   test("allocate, get, list, release", async () => {

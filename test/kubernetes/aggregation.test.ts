@@ -90,7 +90,7 @@ describeWith(
       expect(await server.kubectl("get", "--raw", "/apis/controlplane.pipette.io/v1/policystats")).toContain(
         '"name":"closed"',
       );
-    }, 120_000);
+    });
 
     test("who asks is known by what the API server says of them: an agent reads and follows its own node alone", async () => {
       const [a, b] = [await agentToken(server, "node-a"), await agentToken(server, "node-b")];
@@ -109,6 +109,6 @@ describeWith(
       await server.ask("DELETE", "/apis/networking.k8s.io/v1/namespaces/x/networkpolicies/closed");
       await eventually(() => node.view.policies.size === 0, "the end of the policy");
       expect(node.failure).toBeUndefined();
-    }, 60_000);
+    });
   },
 );

@@ -112,6 +112,6 @@ describeWith(
       await heard({ watch: "networkpolicies", type: "DELETED" });
       await heard({ watch: "addressgroups", type: "DELETED" });
       expect(agent.lines.filter((line) => line["error"] !== undefined)).toEqual([]);
-    }, 120_000);
+    });
   },
 );

@@ -50,7 +50,7 @@ describeWith(
       writeFileSync(token, own, { mode: 0o600 });
       home.change({ clusterState: { server: server.url, ca: server.ca, token } });
       agent = await home.start({ PIPETTE_NODE_NAME: "node-a" });
-    }, 120_000);
+    });
     afterAll(() => stack.disposeAsync());
 
     const nodes = "/apis/pipette.io/v1alpha1/pipettenodes";
@@ -88,7 +88,7 @@ describeWith(
         "AGE",
       ]);
       expect(shown).toMatch(/node-a +True +Serving .* bridge /);
-    }, 60_000);
+    });
 
     test("its rights end at its own node", async () => {
       const refused = 'an agent writes the state of its own node only: its token is of a pod on node "node-a"';
@@ -106,7 +106,7 @@ describeWith(
       expect((await server.ask("PATCH", `${nodes}/node-a/status`, { status: { system: "linux" } }, own)).status).toBe(
         200,
       );
-    }, 60_000);
+    });
     const nodeB = { apiVersion: "pipette.io/v1alpha1", kind: "PipetteNode", metadata: { name: "node-b" } };
 
     test("who says nothing is unknown, who comes back is known, and what is left of a node that is gone goes", async () => {
@@ -156,6 +156,6 @@ describeWith(
       const { resourceVersion } = (await state()).metadata;
       expect(lines.filter((line) => line.includes("a node's agent is silent")).length).toBeLessThanOrEqual(3);
       expect((await state()).metadata.resourceVersion).toBe(resourceVersion);
-    }, 60_000);
+    });
   },
 );

@@ -116,7 +116,7 @@ describeWith(
       expect(await post(controllers[0], "/apis/controlplane.pipette.io/v1/policyreports", tokens["node-a"], {})).toBe(
         403,
       );
-    }, 120_000);
+    });
 
     test("where the one that has the Lease is killed another takes it, and knows all once nodes have told it", async () => {
       const before = await holder();

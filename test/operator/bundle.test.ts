@@ -44,7 +44,7 @@ describeWith("a support bundle of a node", ["root", "nft"], () => {
       `-----BEGIN PRIVATE KEY-----\n${secrets.pem}\n-----END PRIVATE KEY-----`,
     ];
     writeFileSync(join(home.directory, "agent.log"), lines.join("\n"));
-  }, 60_000);
+  });
   afterAll(() => stack.disposeAsync());
 
   async function bundle(
@@ -97,7 +97,7 @@ describeWith("a support bundle of a node", ["root", "nft"], () => {
       expect([name, all.filter(([, text]) => text.includes(secret)).map(([file]) => file)]).toEqual([name, []]);
     // They were there to be found.
     expect(readFileSync(join(directory, "nodes/here/agent.log"), "utf8")).toContain("401 for Bearer [left out]");
-  }, 60_000);
+  });
 
   test("reads back as the node itself was", async () => {
     const file = join(home.directory, "whole.tar.gz");
@@ -110,7 +110,7 @@ describeWith("a support bundle of a node", ["root", "nft"], () => {
       status: 0,
       stdout: expect.stringContaining("shop/cart has its network (10.78.0.2/16"),
     });
-  }, 60_000);
+  });
 
   test("by an API server has this machine's files under no other node's name", async () => {
     const own = hostname().toLowerCase();
@@ -152,7 +152,7 @@ describeWith("a support bundle of a node", ["root", "nft"], () => {
     expect(known.index.nodes).toEqual([own]);
     expect(known.stderr).not.toContain(without);
     expect(known.index.failures.map(({ item }) => item)).toContain(`nodes/${own}/pods.json`);
-  }, 60_000);
+  });
 
   test("takes each node once, and no name that its readers refuse", async () => {
     const words = ["--socket", home.socket, "--node", "here", "--node", "here"];
@@ -161,7 +161,7 @@ describeWith("a support bundle of a node", ["root", "nft"], () => {
     expect(stdout).toContain("of 1 node\n");
     const refused = await runAt("pipette bundle", bundleCommand, ["--node", "Node-1"]);
     expect(refused.stderr).toContain('"Node-1", wanted the name of a node');
-  }, 60_000);
+  });
 
   test("of a node whose agent is dead has what the host and the database know, and says what it lacks", async () => {
     await agent.end("SIGKILL");
@@ -175,5 +175,5 @@ describeWith("a support bundle of a node", ["root", "nft"], () => {
     expect(leases.leases).toMatchObject([{ podName: "cart", state: "allocated" }, { podName: "cart" }]);
     expect(files.map(({ path }) => path)).toContain(`nodes/${node}/findings.json`);
     expect(readFileSync(join(directory, "index.md"), "utf8")).toContain("| documents | Cannot show the node");
-  }, 60_000);
+  });
 });

@@ -23,7 +23,7 @@ describeWith("an operator at the socket of an agent with a kernel bridge", ["lin
       ["s2", "db"],
     ] as const)
       results.push(await add(id, name));
-  }, 60_000);
+  });
   afterAll(() => stack.disposeAsync());
 
   async function add(id: string, name: string): Promise<ReturnType<typeof resultOf>> {

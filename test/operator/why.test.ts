@@ -131,7 +131,7 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
     await eventually(async () => (await why(undefined)).code === "pool-exhausted", "the node's own word of it");
     expect(await why(undefined)).toMatchObject({ status: 1, code: "pool-exhausted" });
     expect(await why("nobody")).toMatchObject({ status: 1 });
-  }, 60_000);
+  });
 
   test("an agent that is frozen, gone, or of another user's", async () => {
     const agent = await start();
@@ -152,7 +152,7 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
     });
     const refused = await plugin({ logFile: "/etc/passwd" });
     expect(await why("cart", "--event", refused)).toMatchObject({ status: 1, code: "log-file-refused" });
-  }, 60_000);
+  });
 
   test("an agent that does not begin: its configuration, its database, its directory", async () => {
     const agent = await start();
@@ -168,7 +168,7 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
     expect(await running.ended()).not.toBe(0);
     expect(await why("cart")).toMatchObject({ status: 1, code: "database-open-to-others" });
     chmodSync(home.dataDir, 0o700);
-  }, 60_000);
+  });
 
   test("an agent that ended because its socket or its database was taken away", async () => {
     let agent = await start({ janitorIntervalMs: 200 });
@@ -181,7 +181,7 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
       rmSync(join(home.dataDir, name), { force: true });
     await agent.ended();
     expect(await why("cart")).toMatchObject({ status: 1, code: "database-gone" });
-  }, 60_000);
+  });
 
   test("a directory that is mounted read-only", async () => {
     home = new AgentHome();
@@ -197,7 +197,7 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
     expect(await running.ended()).not.toBe(0);
     expect(await why("cart")).toMatchObject({ status: 1, code: "unit-forbids-directory" });
     rmSync(join(place, ".."), { recursive: true, force: true });
-  }, 60_000);
+  });
 
   test("a node that waits to join, whose registry does not know it", async () => {
     home = new AgentHome();
@@ -211,7 +211,7 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
     await running.logged(({ message }) => message === "serving without a data path until the node has joined");
     expect(await why("cart")).toMatchObject({ status: 1, code: "waits-to-join" });
     expect(await why(undefined)).toMatchObject({ status: 1, code: "waits-to-join" });
-  }, 60_000);
+  });
 
   test("a late DEL that met the sandbox again is told, and no cause", async () => {
     await start();
@@ -228,5 +228,5 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
       ...{ status: 0, result: "fine" },
       evidence: expect.arrayContaining([expect.stringContaining("it has been added again since the DEL began")]),
     });
-  }, 60_000);
+  });
 });

@@ -18,7 +18,7 @@ describeWith("what a switch in user space has cached of its flows", ["root", "op
     compileExecutables();
     single = await SingleNode.start();
     pod = await single.node.addPod("a");
-  }, 120_000);
+  });
   afterAll(() => single?.[Symbol.asyncDispose]());
 
   async function reaches(): Promise<boolean> {
@@ -54,5 +54,5 @@ describeWith("what a switch in user space has cached of its flows", ["root", "op
     await node.vswitch.run("ovs-ofctl", "-OOpenFlow15", "add-flow", management, foreign);
     await node.pipette("doctor", "--repair", "--config", node.home.configFile);
     await eventually(reaches, "the pod to reach its gateway again");
-  }, 90_000);
+  });
 });

@@ -37,7 +37,7 @@ describeWith("a node whose switch is in user space", ["root", "openvswitch", "nf
       pod = await single.node.addPod("a");
       raw = await openRawPod(pod);
       hostMac = await macOf(single.node.namespace, hostEnd());
-    }, 120_000);
+    });
     afterAll(async () => {
       raw?.[Symbol.dispose]();
       await single?.[Symbol.asyncDispose]();

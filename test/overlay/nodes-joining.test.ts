@@ -19,7 +19,7 @@ describeWith("nodes that join and leave under traffic", ["root", "openvswitch", 
 
   beforeAll(async () => {
     compileExecutables();
-    lab = await Lab.start({ nodes: ["a", "a"] });
+    lab = await Lab.start({ nodes: ["a", "a"], registryMembers: 3 });
     [web, db] = await Promise.all([lab.node(1).addPod("web"), lab.node(2).addPod("db")]);
     talk = await Conversation.start(web.namespace, db.namespace, db.address(4));
   });

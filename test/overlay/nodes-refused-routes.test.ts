@@ -50,7 +50,7 @@ describeWith("a route that the kernel refuses", ["root", "openvswitch", "nft"], 
           : await SingleNode.ground({ mode, nodeAddresses: undefined }, "outer-bridge", { nodes }),
       );
       await single.node.namespace.ip(`addr add ${inTheWay}`);
-    }, 120_000);
+    });
     afterAll(() => stack.disposeAsync());
 
     test("keeps no agent from its start, and costs the others nothing", async () => {

@@ -46,7 +46,7 @@ describeWith("services between projects", ["root", "openvswitch", "nft", "etcd"]
     // Somebody outside who takes the first node for the way to services.
     const [via4, via6] = lab.node(1).addresses;
     await lab.underlay.namespace.ip(`route add 10.97.0.0/16 via ${via4}`, `route add fd00:97::/112 via ${via6}`);
-  }, 120_000);
+  });
   afterAll(() => stack.disposeAsync());
 
   const i = (family: Family): 0 | 1 => (family === 4 ? 0 : 1);

@@ -186,7 +186,7 @@ describeWith("what somebody takes away is noticed at once", ["root", "nft", "ope
       const pod = await node.addPod("web");
       const port = pod.result.interfaces.find(({ name }) => name.startsWith("web-"))?.name ?? "";
       sight = { node, pod, device: node.gatewayDevice, port };
-    }, 60_000);
+    });
     afterAll(() => stack.disposeAsync());
 
     test.each(thefts)("$what", async ({ take, look }) => {

@@ -33,7 +33,7 @@ describeWith("services of an agent", ["root", "openvswitch", "nft"], () => {
     for (const pod of [a!, b!]) stack.use(await NamedServer.start(pod.namespace, pod.name, port));
     stack.use(await NamedServer.start(single.node.namespace, "node", port));
     stack.use(await NamedServer.start(single.underlay.namespace, "outside", port));
-  }, 120_000);
+  });
   afterAll(() => stack.disposeAsync());
 
   /** A service of each family with these endpoints, IPv4 and IPv6. */

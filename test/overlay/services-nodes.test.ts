@@ -42,7 +42,7 @@ for (const { mode, nodes, seenAs } of modes)
       // Somebody outside who takes the first node for the way to services.
       const [via4, via6] = nodeOn("a", 1);
       await lab.underlay.namespace.ip(`route add 10.96.0.0/16 via ${via4}`, `route add fd00:96::/112 via ${via6}`);
-    }, 120_000);
+    });
     afterAll(() => stack.disposeAsync());
 
     function serve(endpoints: readonly (readonly string[])[]): void {

@@ -11,7 +11,7 @@ describeWith("pods whose packets another plugin routes", ["root", "openvswitch",
   beforeAll(async () => {
     compileExecutables();
     single = await SingleNode.start({ mode: "networkPolicyOnly" });
-  }, 120_000);
+  });
   afterAll(() => single?.[Symbol.asyncDispose]());
 
   test("reach each other and the node through the node's kernel, and the gateway has no address", async () => {

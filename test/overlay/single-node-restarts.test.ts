@@ -16,7 +16,7 @@ describeWith("one node with Open vSwitch through restarts", ["root", "openvswitc
   beforeEach(async () => {
     single = await SingleNode.start();
     [a, b] = await Promise.all([single.node.addPod("a"), single.node.addPod("b")]);
-  }, 60_000);
+  });
   afterEach(() => single?.[Symbol.asyncDispose]());
 
   const reaches = (): Promise<boolean> => answers(a.namespace, b.address(4), { seconds: 1 });
@@ -47,7 +47,7 @@ describeWith("one node with Open vSwitch through restarts", ["root", "openvswitc
       await eventually(async () => JSON.stringify(await stateOf(single)) === JSON.stringify(before), "nothing left");
     }
     expect(await reaches()).toBe(true);
-  }, 120_000);
+  });
 
   test("while ovs-vswitchd is dead an ADD fails at once with what is known, and one over a restart waits for it", async () => {
     const { node } = single;
@@ -77,7 +77,7 @@ describeWith("one node with Open vSwitch through restarts", ["root", "openvswitc
     await node.vswitch.startSwitch();
     await adding;
     expect(await answers(a.namespace, over.address(4))).toBe(true);
-  }, 60_000);
+  });
 
   test("an agent that starts again lets a connection go on, and finds its pods", async () => {
     using conversation = await Conversation.start(a.namespace, b.namespace, b.address(4));
@@ -123,7 +123,7 @@ describeWith("one node with Open vSwitch through restarts", ["root", "openvswitc
     await late.add();
     expect(await answers(a.namespace, late.address(4))).toBe(true);
     expect(await reaches()).toBe(false);
-  }, 90_000);
+  });
 
   test("a database that has forgotten everything is told again by the agent that knows, and by one that starts", async () => {
     const { node } = single;
@@ -139,7 +139,7 @@ describeWith("one node with Open vSwitch through restarts", ["root", "openvswitc
       const { ports, flows } = await stateOf(single);
       expect({ ports, flows }).toEqual({ ports: before.ports, flows: before.flows });
     }
-  }, 90_000);
+  });
 });
 
 /** What an agent could leave behind or make twice. */

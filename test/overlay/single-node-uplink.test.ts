@@ -202,7 +202,7 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
       await loseSwitch(node);
       await node.startAgent();
       expect(await own()).toEqual([]);
-    }, 60_000);
+    });
 
     test("an address that somebody takes off the bridge is not put back", async () => {
       const node = await routed();

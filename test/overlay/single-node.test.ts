@@ -24,7 +24,7 @@ describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"
     compileExecutables();
     single = await SingleNode.start();
     [a, b] = await Promise.all([single.node.addPod("a"), single.node.addPod("b")]);
-  }, 120_000);
+  });
   afterAll(() => single?.[Symbol.asyncDispose]());
 
   test("the first packet passes between pods, to gateway and node, and to the world outside; so does TCP", async () => {

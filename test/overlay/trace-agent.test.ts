@@ -45,7 +45,7 @@ describeWith("pipette trace of pods that agents have wired", ["root", "openvswit
     await nodes[0].addPod("b", { project: "shop" });
     c = await nodes[1].addPod("c", { project: "shop" });
     other = await nodes[1].addPod("d", { project: "bank" });
-  }, 120_000);
+  });
   afterAll(() => lab?.[Symbol.asyncDispose]());
 
   test("pods of one node are found by their names and addresses", async () => {

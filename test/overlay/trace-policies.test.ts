@@ -64,7 +64,7 @@ function body(mode: (typeof modes)[number][0], ovs: object): void {
     await node.startAgent();
     for (const pod of pods) await pod.add();
     servers.use(await NamedServer.start(pods[1].namespace, "b", 80));
-  }, 120_000);
+  });
   afterAll(async () => {
     servers.dispose();
     await single?.[Symbol.asyncDispose]();

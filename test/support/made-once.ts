@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 const longestMakingMs = 120_000;
@@ -17,7 +17,7 @@ export async function madeOnce(path: string, make: (making: string) => Promise<v
       try {
         if (!existsSync(path)) await makeWhole(path, make);
       } finally {
-        rmSync(lock, { recursive: true });
+        rmSync(lock);
       }
     } else if (performance.now() > until) {
       throw new Error(
@@ -35,12 +35,26 @@ async function makeWhole(path: string, make: (making: string) => Promise<void>):
   renameSync(making, path);
 }
 
+/** The lock names its holder as soon as it is there; one that was killed holds it no longer. */
 function takes(lock: string): boolean {
+  const own = `${lock}.${process.pid}`;
+  writeFileSync(own, String(process.pid));
   try {
-    mkdirSync(lock);
+    linkSync(own, lock);
     return true;
   } catch (caught) {
-    if (caught instanceof Error && "code" in caught && caught.code === "EEXIST") return false;
-    throw caught;
+    if (!(caught instanceof Error && "code" in caught && caught.code === "EEXIST")) throw caught;
+    if (!existsSync(`/proc/${holderOf(lock)}`)) rmSync(lock, { force: true });
+    return false;
+  } finally {
+    rmSync(own);
+  }
+}
+
+function holderOf(lock: string): string {
+  try {
+    return readFileSync(lock, "utf8");
+  } catch {
+    return ""; // It has been given back meanwhile.
   }
 }

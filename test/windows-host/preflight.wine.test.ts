@@ -53,7 +53,7 @@ describeWine("pipette.exe install --check", (wine) => {
     expect(new Set(Object.values(verdicts(told)))).toEqual(new Set(["ok"]));
     expect(told["node address"]?.is).toBe('192.168.1.5 on "Ethernet0"');
     expect([node.state, node.done]).toEqual([before, []]);
-  }, 120_000);
+  });
 
   test("names each thing that is missing with what to do, and goes on past what Windows does not tell", async () => {
     const { features: _, ...rest } = sound();
@@ -81,7 +81,7 @@ describeWine("pipette.exe install --check", (wine) => {
     expect(told["Defender"]?.todo).toBe(
       `Add-MpPreference -ExclusionProcess '${whole}','${directory}\\pipette.exe','${directory}\\pipette-ipam.exe' -ExclusionPath '${dataDir}'`,
     );
-  }, 120_000);
+  });
 
   test("says which addresses there are to choose from, and which roles to install", async () => {
     node.state.features = [{ Name: "Containers", InstallState: "Installed" }];
@@ -97,5 +97,5 @@ describeWine("pipette.exe install --check", (wine) => {
     expect(unsaid.told["roles and features"]?.todo).toBe("Install-WindowsFeature Hyper-V,Hyper-V-PowerShell -Restart");
     const wrong = await check("--node-address", "10.0.0.9");
     expect(wrong.told["node address"]?.is).toBe('no adapter has 10.0.0.9; this machine has 192.168.1.5 on "Ethernet0"');
-  }, 120_000);
+  });
 });

@@ -39,7 +39,7 @@ describeWine("pods whose addresses another IPAM plugin keeps", (wine) => {
     await answer("DEL", "a", { netns });
     await answer("DEL", "b", { netns: b });
     expect([addresses(), await node.leases()]).toEqual([[], []]);
-  }, 60_000);
+  });
 
   test("while the agent is away a workload's DEL leaves no word, and its sandbox's is carried out later", async () => {
     const netns = node.stubs.hns.newNamespace();
@@ -54,5 +54,5 @@ describeWine("pods whose addresses another IPAM plugin keeps", (wine) => {
     expect(addresses()).toHaveLength(1);
     await node.start();
     expect([addresses(), await node.disagreements()]).toEqual([[], []]);
-  }, 60_000);
+  });
 });

@@ -39,5 +39,5 @@ describeWine("pipette doctor on a Windows node", (wine) => {
       findings: [],
       repaired: [{ done: "let its addresses cool" }],
     });
-  }, 120_000);
+  });
 });

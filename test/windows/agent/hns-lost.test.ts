@@ -22,5 +22,5 @@ describeWine("an HNS of which every look hangs", (wine) => {
     const { status, stderr } = await agent.ended;
     expect(status).toBe(1);
     expect(stderr).toContain("Cannot call HNS any longer");
-  }, 60_000);
+  });
 });

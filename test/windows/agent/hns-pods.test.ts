@@ -48,7 +48,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     await node.start({ outboundNat: { exceptions: ["10.9.0.0/16"] } });
     expect(node.host.done.length).toBe(acts);
     expect(node.stubs.hns.store.networks.size).toBe(1);
-  }, 60_000);
+  });
 
   test("DNS, ports and policies reach the endpoint, and the answer", async () => {
     await node.start({
@@ -81,7 +81,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
       { name: endpoint?.["Name"], mac },
       { name: "eth0", mac, sandbox: netns },
     ]);
-  }, 60_000);
+  });
 
   test("an ADD that comes again looks, and answers the same to the byte", async () => {
     await node.start();
@@ -93,7 +93,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     });
     expect(again.stdout).toBe(first.stdout);
     expect(calls).toEqual(["HcnOpenEndpoint", "HcnQueryEndpointProperties"]);
-  }, 60_000);
+  });
 
   test("peers 3: an address that an endpoint of somebody else holds is not given out", async () => {
     const { store } = node.stubs.hns;
@@ -108,7 +108,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     await del("a");
     expect([...store.endpoints.keys()]).toEqual([id]);
     store.endpoints.clear();
-  }, 60_000);
+  });
 
   test("an agent that starts adopts what stands, and removes what has left while it was away", async () => {
     await node.start();
@@ -123,7 +123,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     expect(await add("p1", spaces[1] ?? "")).toEqual(results[1]);
     for (const i of [1, 2]) await del(`p${i}`, spaces[i]);
     expect([node.endpoints(), await node.disagreements()]).toEqual([[], []]);
-  }, 60_000);
+  });
 
   test("eight clients at once get eight addresses, and leave none", async () => {
     await node.start();
@@ -133,7 +133,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     expect(await node.disagreements()).toEqual([]);
     await Promise.all(ids.map((id) => del(id)));
     expect([node.endpoints(), await node.disagreements()]).toEqual([[], []]);
-  }, 60_000);
+  });
 
   test("peers 20: HNS that restarts: ADD is for later until it is back, what stood is made again by its ADD", async () => {
     await node.start();
@@ -149,7 +149,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     expect(await node.disagreements()).toEqual([]);
     for (const id of ["a", "b"]) await del(id);
     expect([node.endpoints(), await node.disagreements()]).toEqual([[], []]);
-  }, 60_000);
+  });
 
   test("peers 20: a network that has gone is made again", async () => {
     const { store } = node.stubs.hns;
@@ -159,7 +159,7 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
     expect(await node.cni("ADD", "a", { netns })).toMatchObject({ t: "error", code: 11 });
     await expect.poll(async () => (await node.cni("ADD", "a", { netns })).t, { timeout: 20_000 }).toBe("ok");
     expect([store.networks.size, await node.disagreements()]).toEqual([1, []]);
-  }, 60_000);
+  });
 
   describe("leases", () => {
     test("peers 3: wait as releasing until HNS has deleted the endpoint, and only then may another have the address", async () => {
@@ -175,6 +175,6 @@ describeWine("pods on HNS, with the compiled plugin and agent", (wine) => {
       expect(node.endpoints().flatMap(addressesOf)).toEqual(["10.9.0.3"]);
       const left = (await node.leases()).find(({ owner }) => owner.sandboxId === "a");
       expect([left?.state, left && formatIp(left.address.ip)]).toEqual(["cooling", "10.9.0.2"]);
-    }, 60_000);
+    });
   });
 });

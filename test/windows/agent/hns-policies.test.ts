@@ -64,7 +64,7 @@ describeWine("network policies with HNS alone", (wine) => {
       true,
       true,
     ]);
-  }, 60_000);
+  });
 
   test("a pod that no policy isolates is open, and one that the controller does not know stays closed", async () => {
     expect(await add("other")).toMatchObject({ t: "ok" });
@@ -73,7 +73,7 @@ describeWine("network policies with HNS alone", (wine) => {
     expect(verdicts("unknown")).toEqual([false, false, false, false]);
     controller.tell(computed("x/unknown"));
     await expect.poll(() => verdicts("unknown")).toEqual([true, true, true, true]);
-  }, 60_000);
+  });
 
   test("a change is one request for each pod that it concerns", async () => {
     const before = changes();
@@ -84,7 +84,7 @@ describeWine("network policies with HNS alone", (wine) => {
     expect(changes()).toBe(before + 2);
     controller.tell(clients, web);
     await expect.poll(() => verdicts("server")).toEqual([true, false, false, true]);
-  }, 60_000);
+  });
 
   test("an agent that starts changes nothing where all is as it was, after a kill and without a controller too", async () => {
     // What is known is written within seconds, and at the end.
@@ -139,11 +139,11 @@ describeWine("network policies with HNS alone", (wine) => {
     expect(verdicts("server")).toEqual([true, false, false, true]);
     expect(await add("new", netns)).toMatchObject({ t: "ok" });
     expect(verdicts("new")).toEqual([true, false, false, true]);
-  }, 60_000);
+  });
 
   test("everything goes with the pods", async () => {
     for (const name of ["server", "other", "unknown", "late", "new"])
       expect(await node.cni("DEL", name)).toMatchObject({ t: "ok" });
     expect([node.endpoints(), await node.disagreements()]).toEqual([[], []]);
-  }, 60_000);
+  });
 });

@@ -75,7 +75,7 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
     await node.start({ type: "L2Bridge" });
     expect([places(), store().loadBalancers.size, remotes()]).toEqual([["nowhere"], 0, []]);
     await node.cni("DEL", "a", { netns });
-  }, 120_000);
+  });
 
   const mishaps: readonly (readonly [name: string, fault: Omit<Fault, "call">])[] = [
     ["refused", { hresult: 0x80004005 }],
@@ -193,7 +193,7 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
     expect([...remotes()].sort()).toEqual([elsewhere[0], "10.96.0.10"]);
     const own = node.endpoints().filter(({ Flags }) => Flags !== 1);
     expect(own.map((each) => [addressesOf(each), each["MacAddress"]])).toEqual([[["10.9.0.254"], "00-15-5D-01-02-03"]]);
-  }, 90_000);
+  });
 
   test("are made again where somebody has removed them", async () => {
     write(elsewhere[0]);
@@ -202,5 +202,5 @@ describeWine("services on HNS, with the compiled agent", (wine) => {
     store().loadBalancers.clear();
     expect(places()).toEqual(["nowhere"]);
     await expect.poll(places, { timeout: 60_000 }).toEqual([`${elsewhere[0]}:8080`]);
-  }, 90_000);
+  });
 });

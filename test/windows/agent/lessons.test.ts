@@ -42,7 +42,7 @@ describeWine("what others have lived through", (wine) => {
     await expect.poll(() => node.endpoints().flatMap(addressesOf)).toEqual(others);
     for (const id of ["b", "c"]) await deleted(id, "");
     await isClean();
-  }, 120_000);
+  });
 
   test("peers 7: neither a plugin that is killed nor a database that is damaged stops the calls that follow", async () => {
     for (let i = 0; i < 3; i++) {
@@ -62,7 +62,7 @@ describeWine("what others have lived through", (wine) => {
     expect(await added("a")).toBe(first);
     for (const id of ["a", "b"]) await deleted(id, "");
     await isClean();
-  }, 120_000);
+  });
 
   test("peers 10: calls of HNS that never return freeze neither the agent nor a DEL", async () => {
     await added("a");
@@ -79,7 +79,7 @@ describeWine("what others have lived through", (wine) => {
       await deleted("b", other);
     }
     await isClean();
-  }, 120_000);
+  });
 
   test("peers 12: an endpoint in the all-zero namespace, or in one that is gone, goes; so does that of half an ADD", async () => {
     await added("a");
@@ -104,7 +104,7 @@ describeWine("what others have lived through", (wine) => {
       await plugin.ended;
     }
     await isClean();
-  }, 120_000);
+  });
 
   test("peers 20: after a crash of HNS without network and endpoints both are there again, and no pod has to ask", async () => {
     const address = await added("a");
@@ -122,5 +122,5 @@ describeWine("what others have lived through", (wine) => {
     expect(await node.disagreements()).toEqual([]);
     await deleted("a");
     await isClean();
-  }, 120_000);
+  });
 });

@@ -40,7 +40,7 @@ describeWith("an Open vSwitch of a Windows node that fails", ["root", "openvswit
       await expect.poll(() => real.flowsOf("10.9.0.2")).toEqual([]);
       await expect.poll(async () => (await windows.cni("ADD", "b", { netns: b })).t).toBe("ok");
       expect(await windows.disagreements()).toEqual([]);
-    }, 120_000);
+    });
 
     test("while the switch hangs pods come and go, and it has what it is to have once it goes on", async () => {
       const { windows } = node;
@@ -58,7 +58,7 @@ describeWith("an Open vSwitch of a Windows node that fails", ["root", "openvswit
       await expect.poll(() => real.flowsOf(gone ?? "")).toEqual([]);
       await expect.poll(() => real.ports()).not.toContain(second);
       expect(await windows.disagreements()).toEqual([]);
-    }, 120_000);
+    });
 
     test("the clean-up says that the database is away and goes on the next time; nothing stays", async () => {
       const cleanUp = () =>
@@ -86,7 +86,7 @@ describeWith("an Open vSwitch of a Windows node that fails", ["root", "openvswit
       ]);
       expect(existsSync(wine.prefix.unixPath(`${node.windows.dataDir}\\windows-host`))).toBe(false);
       expect(await cleanUp()).toMatchObject({ status: 0, stdout: "nothing on record: there is nothing to clean up\n" });
-    }, 120_000);
+    });
 
     test("without its database an agent leaves the node's card alone", async () => {
       const { stubs, host, configFile } = node.windows;
@@ -96,6 +96,6 @@ describeWith("an Open vSwitch of a Windows node that fails", ["root", "openvswit
       await using agent = wine.prefix.start(`${executables}/pipette.exe`, { args: ["agent", "--config", configFile] });
       await agent.saying(/there is no connection to .{1,3}tcp:127\.0\.0\.1:/);
       expect([stubs.hns.store.networks.size, host.done.length]).toEqual([0, acts]);
-    }, 120_000);
+    });
   });
 });

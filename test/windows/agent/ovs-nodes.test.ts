@@ -56,14 +56,14 @@ describeWith("a Windows node among others", ["root", "openvswitch"], () => {
       expect(await real.trace(into, "--ct-next", "trk,new")).toMatch(new RegExp(`Datapath actions:.*${port}$`, "m"));
       // What is for the node itself does not touch the pipeline.
       expect(await real.trace("in_port=Ethernet0,icmp,nw_dst=192.168.1.5")).toMatch(/Datapath actions: br-int$/m);
-    }, 120_000);
+    });
 
     test("has a way to services: the route, its next hop, and that one's declared hardware address", async () => {
       const { state } = node.windows.host;
       expect(routes()).toEqual(expect.arrayContaining(["10.96.0.0/16 169.254.0.253", "169.254.0.253/32 0.0.0.0"]));
       expect(state.neighbours).toMatchObject([{ IPAddress: "169.254.0.253", State: "Permanent" }]);
       await expect.poll(() => real.flowsOf("10.96.0.10")).not.toEqual([]);
-    }, 120_000);
+    });
 
     test("has the routes of its own packets to their pods, and loses them with the nodes", async () => {
       await expect.poll(routes).toEqual(expect.arrayContaining(["10.9.6.0/24 192.168.1.6", "10.9.7.0/24 10.9.7.1"]));
@@ -74,6 +74,6 @@ describeWith("a Windows node among others", ["root", "openvswitch"], () => {
       await expect.poll(routes).toContain("10.9.6.0/24 192.168.1.6");
       expect(await real.flowsOf("10.9.6.0")).not.toEqual([]);
       expect(routes()).toContain("10.9.7.0/24 10.9.7.1");
-    }, 120_000);
+    });
   });
 });

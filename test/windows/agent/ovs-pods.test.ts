@@ -40,7 +40,7 @@ describeWith("pods of a Windows node that a real Open vSwitch forwards for", ["r
       ];
       expect(toNode).toMatch(/Datapath actions: br-int$/m);
       expect(fromNode).toMatch(/Datapath actions: Ethernet0$/m);
-    }, 120_000);
+    });
 
     test("an ADD has endpoint and port, and no flows until the first container has started", async () => {
       const added = await node.windows.cni("ADD", "a", { netns: a, ...args("web") });
@@ -58,7 +58,7 @@ describeWith("pods of a Windows node that a real Open vSwitch forwards for", ["r
       // The same ADD again leaves what runs as it is.
       expect(await node.windows.cni("ADD", "a", { netns: a, ...args("web") })).toEqual(added);
       expect(await real.column(port, "type")).toBe("internal");
-    }, 120_000);
+    });
 
     test("a restarted agent goes on with those that have started and with those that have not", async () => {
       const added = await node.windows.cni("ADD", "b", { netns: b, ...args("db") });
@@ -69,7 +69,7 @@ describeWith("pods of a Windows node that a real Open vSwitch forwards for", ["r
       await node.start();
       expect((await real.flowsOf("10.9.0.2")).length).toBe(before.length);
       await expect.poll(() => real.flowsOf("10.9.0.3")).not.toEqual([]);
-    }, 120_000);
+    });
 
     test("a DEL takes flows, port and endpoint away, and nothing of the other pod's", async () => {
       const before = await real.flowsOf("10.9.0.3");
@@ -80,6 +80,6 @@ describeWith("pods of a Windows node that a real Open vSwitch forwards for", ["r
       expect(node.windows.endpoints()).toHaveLength(1);
       expect(await real.flowsOf("10.9.0.3")).toEqual(before);
       expect(await node.windows.disagreements()).toEqual([]);
-    }, 120_000);
+    });
   });
 });

@@ -37,7 +37,7 @@ describeWith(
         node = stack.use(await OverlayWindowsNode.make(wine.prefix, real));
         for (const namespace of Object.values(namespaces)) node.windows.addNamespace(namespace);
         await start();
-      }, 120_000);
+      });
       afterAll(() => stack.disposeAsync());
 
       const add = async (name: "server" | "client"): Promise<void> => {
@@ -65,7 +65,7 @@ describeWith(
         await expect.poll(() => arrives(80), { timeout: 20_000 }).toBe(true);
         expect(await arrives(81)).toBe(false);
         expect(node.windows.endpoints().flatMap((endpoint) => endpoint["Policies"])).toEqual([]);
-      }, 120_000);
+      });
 
       test("are in force again before anything else where the agent has ended and its controller is away", async () => {
         const before = (await real.flows()).length;
@@ -74,7 +74,7 @@ describeWith(
         await start();
         expect([await arrives(80), await arrives(81)]).toEqual([true, false]);
         expect((await real.flows()).length).toBe(before);
-      }, 120_000);
+      });
     });
   },
 );
