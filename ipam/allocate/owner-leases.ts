@@ -10,8 +10,9 @@ import { interfaceMark } from "./marks.ts";
  * belong to any interface of the sandbox.
  */
 export function leasesOf(store: Store, owner: Owner): readonly Lease[] {
-  const own = store.select({ by: "owner", owner });
-  return own.length > 0 ? own : store.select({ by: "owner", owner: { ...owner, ifname: "" } });
+  const all = store.select({ by: "sandbox", owner });
+  const own = all.filter(({ owner: { ifname } }) => ifname === owner.ifname);
+  return own.length > 0 ? own : all;
 }
 
 /** In the order of their range sets. */

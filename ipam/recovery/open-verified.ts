@@ -1,4 +1,5 @@
-import { Allocator, type OpenOptions } from "../allocator.ts";
+import { Allocator } from "../allocator.ts";
+import type { OpenOptions } from "../allocator-env.ts";
 import { databaseIn, rebuildDirectoryOf } from "../data-directory.ts";
 import { requireOwnPlace } from "../store/own-place.ts";
 import { damageError } from "../store/sqlite-errors.ts";
