@@ -1,4 +1,3 @@
-import type { CniError } from "../shared/errors.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import { readFileNow } from "../shared/os/read-now.linux.ts";
 
@@ -22,9 +21,4 @@ const bootIdBytes = 64;
 export function readBootId(): string {
   const bytes = isWindows ? undefined : readFileNow("/proc/sys/kernel/random/boot_id", bootIdBytes);
   return new TextDecoder().decode(bytes).trim();
-}
-
-export interface OpenOptions {
-  /** Called when a use of the database shows damage; that use fails as well. */
-  readonly onDamage?: (error: CniError) => void;
 }

@@ -1,10 +1,10 @@
 import { assert } from "../shared/assert.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import type { Attachment, Owner, Pod } from "../shared/cni/types.ts";
+import type { CniError } from "../shared/errors.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { clearCooled, cooledBy, noteCooldown } from "./allocate/cooldown.ts";
-import { expectedMarks } from "./allocate/expected-marks.ts";
 import { generationMark } from "./allocate/marks.ts";
 import {
   allocatedOf,
@@ -19,12 +19,11 @@ import { holdsOthers } from "./allocate/refusals.ts";
 import { noteAddress } from "./allocate/sticky.ts";
 import { unclaimedTest } from "./allocate/unclaimed.ts";
 import { type RangeUsage, usageOf } from "./allocate/usage.ts";
-import { type AllocatorEnv, type OpenOptions, readBootId } from "./allocator-env.ts";
+import { type AllocatorEnv, readBootId } from "./allocator-env.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { databaseIn } from "./data-directory.ts";
-import { isSettled } from "./host-local/record.ts";
-import { type Allocation, isStaleLease, type Lease, type LeaseState, type LeftState } from "./lease.ts";
+import { isStaleLease, type Lease, type LeaseState, type LeftState } from "./lease.ts";
 import { countsIn, keptPages, type NetworkCounts } from "./pages.ts";
 import {
   type AddressesInUse,
@@ -37,6 +36,18 @@ import {
 } from "./recovery/integrity.ts";
 import { SqliteStore } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
+
+/** What one `allocate` answered: a lease per range set, in their order. */
+export interface Allocation {
+  readonly leases: readonly Lease[];
+  /** `false` if the owner held them before. */
+  readonly created: boolean;
+}
+
+export interface OpenOptions {
+  /** Called when a use of the database shows damage; that use fails as well. */
+  readonly onDamage?: (error: CniError) => void;
+}
 
 /** Addresses of one data directory. Every method is one transaction: done as a whole, durably, or without effect. */
 export class Allocator implements Disposable {
@@ -91,29 +102,14 @@ export class Allocator implements Disposable {
   /**
    * Gives the owner one address per range set, or those that it holds already. A released lease of the owner that
    * nobody got since is reused.
+   * @param hasInterface the agent is about to make an interface for them: if that is lost, the leases end
    * @throws {CniError} code 101 where a range set is exhausted or a requested address cannot be given, 11 where that
    * one is about to be free
    */
-  allocate(owner: Owner, config: IpamConfig, pod?: Pod): Allocation {
+  allocate(owner: Owner, config: IpamConfig, pod?: Pod, hasInterface = false): Allocation {
     return this.#store.transaction((): Allocation => {
-      this.#store.expectMarks(expectedMarks(owner, config));
-      return this.#allocate(owner, config, pod);
-    });
-  }
-
-  /**
-   * The same for the agent, which is about to make an interface for them: if that is lost, the leases end.
-   * @returns `undefined` where something has to be done before: the owner's earlier interface is to be removed
-   * (`pendingDetaches`), or leases of host-local's are to be taken over
-   * @throws {CniError} as `allocate`
-   */
-  allocateForInterface(owner: Owner, config: IpamConfig, pod?: Pod): Allocation | undefined {
-    return this.#store.transaction((): Allocation | undefined => {
-      this.#store.expectMarks(expectedMarks(owner, config));
-      if (this.#store.isPendingDetach(owner)) return undefined;
-      if (this.dataDir !== undefined && !isSettled(this.#store, owner.network)) return undefined;
       const allocation = this.#allocate(owner, config, pod);
-      noteInterface(this.#store, owner, allocation.leases);
+      if (hasInterface) noteInterface(this.#store, owner, allocation.leases);
       return allocation;
     });
   }
@@ -383,10 +379,6 @@ export class Allocator implements Disposable {
 
   pendingDetaches(): readonly Owner[] {
     return this.#store.pendingDetaches();
-  }
-
-  isPendingDetach(owner: Owner): boolean {
-    return this.#store.isPendingDetach(owner);
   }
 
   forgetPendingDetach(owner: Owner): void {

@@ -1,4 +1,4 @@
-import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
+import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
@@ -38,6 +38,7 @@ export async function runAdd(
     if (hasCallerGone(call)) throw callerGone(owner);
     // A rollback must not remove the interface of the sandbox that a workload container joins.
     const stood = joins || context.lastAddAt.has(ownerKey(owner));
+    if (!joins) await detachEarlier(context, request);
     const claim = await (joins ? sandboxAddresses : claimAddresses)(context, network, request);
     phases.enter("interface");
     let result: CniResult;
@@ -82,6 +83,17 @@ const hasCallerGone = ({ signal, untilUptimeMs = Number.POSITIVE_INFINITY }: Cal
 
 const callerGone = ({ sandboxId }: Owner): CniError =>
   new CniError(CniCode.tryAgainLater, `Cannot finish ADD of "${sandboxId}": its caller has gone`);
+
+/**
+ * If a DEL did not reach this agent and the same sandbox is added again (podman does so), the old interface is removed
+ * first.
+ */
+async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Promise<void> {
+  if (!context.allocator.pendingDetaches().some((other) => sameOwner(other, owner))) return;
+  await context.dataPath.detach(owner);
+  context.lastAddAt.delete(ownerKey(owner));
+  context.allocator.forgetPendingDetach(owner);
+}
 
 /** Undoes this call's changes. What cannot be undone now is recorded for the janitor. */
 async function rollback(

@@ -10,7 +10,7 @@ import {
   withholding,
 } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
-import { ownerKey } from "../../shared/cni/owner-key.ts";
+import { sameOwner } from "../../shared/cni/owner-key.ts";
 import { parseResult, requireAddress } from "../../shared/cni/result.ts";
 import type { CniIp, CniResult, Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
@@ -49,32 +49,16 @@ export async function claimAddresses(
   const given = request.conf.object(resultKey);
   const own = ipamKind(request.conf) === "own";
   if (given === undefined) return allocate(context, request, ipamConfigOf(context, network, request));
-  await detachEarlier(context, request.owner);
   if (own) throw request.conf.wrong(resultKey, given.raw, "no such key where the addresses are Pipette's own");
   const ipam = parseResult(given, latestVersion);
   requireAddress(ipam, resultKey);
   return { ipam: withRequestedDns(request, ipam), leases: [], undo: () => undefined };
 }
 
-/**
- * If a DEL did not reach this agent and the same sandbox is added again (podman does so), the old interface is removed
- * first.
- */
-async function detachEarlier(context: AgentContext, owner: Owner): Promise<void> {
-  if (!context.allocator.isPendingDetach(owner)) return;
-  await context.dataPath.detach(owner);
-  context.lastAddAt.delete(ownerKey(owner));
-  context.allocator.forgetPendingDetach(owner);
-}
-
 async function allocate(context: AgentContext, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
+  await takeOver(context.allocator, request.owner.network, (line) => context.logger.info(line), config);
   const free = withholding(config, context.dataPath.addressesInUse(request.owner));
-  let allocation = await allocateOrReclaim(context, request, free);
-  while (allocation === undefined) {
-    await detachEarlier(context, request.owner);
-    await takeOver(context.allocator, request.owner.network, (line) => context.logger.info(line), config);
-    allocation = await allocateOrReclaim(context, request, free);
-  }
+  const allocation = await allocateOrReclaim(context, request, free);
   return {
     ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),
     leases: allocation.leases,
@@ -82,15 +66,14 @@ async function allocate(context: AgentContext, request: CmdRequest, config: Ipam
   };
 }
 
-/** @returns as `Allocator.allocateForInterface` */
 async function allocateOrReclaim(
   context: AgentContext,
   { owner, pod }: CmdRequest,
   config: IpamConfig,
-): Promise<Allocation | undefined> {
+): Promise<Allocation> {
   for (;;) {
     try {
-      return context.allocator.allocateForInterface(owner, config, pod);
+      return context.allocator.allocate(owner, config, pod, true);
     } catch (caught) {
       // Each round reclaims the lease of one stale owner, so the loop ends. If liveness cannot be determined, none is
       // reclaimed.
@@ -139,7 +122,9 @@ export async function sandboxAddresses(
   const undo = (): void => undefined;
   const leases = context.allocator.find(owner);
   // A DEL of the sandbox is recorded but not finished.
-  const hasLeft = context.allocator.releasing(owner).length > 0 || context.allocator.isPendingDetach(owner);
+  const hasLeft =
+    context.allocator.releasing(owner).length > 0 ||
+    context.allocator.pendingDetaches().some((other) => sameOwner(other, owner));
   if (leases.length > 0 && !hasLeft) {
     const ipam = await ipamResult(ipamConfigOf(context, network, request), leases);
     return { ipam: withRequestedDns(request, ipam), leases, undo };

@@ -29,8 +29,7 @@ const janitorWith = (
 /** A pod as an ADD leaves it. */
 function wire(sandboxId: string): void {
   const owner = ownerOf(sandboxId);
-  parts.allocator.allocate(owner, parts.ipam);
-  parts.allocator.noteInterfaces([owner]);
+  parts.allocator.allocate(owner, parts.ipam, undefined, true);
   stand(sandboxId);
 }
 
@@ -155,8 +154,7 @@ test("the leases that are given back are those that were seen: one that was take
   const owner = ownerOf("anew");
   const seen = { owner, leases: parts.allocator.find(owner) };
   parts.allocator.release(owner, "cooling");
-  parts.allocator.allocate(owner, parts.ipam);
-  parts.allocator.noteInterfaces([owner]);
+  parts.allocator.allocate(owner, parts.ipam, undefined, true);
   expect(await endInterfaceLost(parts, seen)).toBe(false);
   expect(states("anew")).toEqual(["allocated"]);
   expect(await endInterfaceLost(parts, { owner, leases: parts.allocator.find(owner) })).toBe(true);
@@ -169,9 +167,7 @@ test("an owner that is known by one of its two addresses keeps both", async () =
   const ranges = [[{ subnet: "10.9.0.0/24" }], [{ subnet: "fd00:9::/120" }]];
   const conf = new Fields({ name: "pods", ipam: { ...(parts.conf["ipam"] as object), ranges } });
   const both = parseIpamConfig({ conf, network: "pods", version: "1.1.0", args: "" });
-  const owners = ["known", "unknown"].map(ownerOf);
-  for (const owner of owners) parts.allocator.allocate(owner, both);
-  parts.allocator.noteInterfaces(owners);
+  for (const id of ["known", "unknown"]) parts.allocator.allocate(ownerOf(id), both, undefined, true);
   const [, six] = parts.allocator.find(ownerOf("known")).map((lease) => formatIp(lease.address.ip));
   await janitorWith(0, async () => new Set([six ?? ""])).round();
   expect([states("known"), states("unknown")]).toEqual([
@@ -197,8 +193,7 @@ test("a pod that has got another address since keeps both", async () => {
     version: "1.1.0",
     args: "",
   });
-  parts.allocator.allocate(owner, both);
-  parts.allocator.noteInterfaces([owner]);
+  parts.allocator.allocate(owner, both, undefined, true);
   const leases = parts.allocator.find(owner);
   expect(await endInterfaceLost(parts, { owner, leases: leases.slice(0, 1) })).toBe(false);
   expect(states("more")).toEqual(["allocated", "allocated"]);

@@ -12,7 +12,7 @@ const maxClearedPerAllocation = 32;
 type Marks = Pick<Store, "mark">;
 
 /** The mark with the network's cooldown in milliseconds; absent where it is the default. */
-export const cooldownMark = (network: string): string => `cooldown ${network}`;
+const cooldownMark = (network: string): string => `cooldown ${network}`;
 
 /** Stores an ADD's cooldown for commands that read the leases without a configuration. */
 export function noteCooldown(store: Store, network: string, cooldownMs: number): void {

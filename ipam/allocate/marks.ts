@@ -25,9 +25,6 @@ export const networksUsed = (names: Iterable<string>): readonly string[] =>
     return marksOfUse.includes(what) && network !== "" ? [network] : [];
   });
 
-/** The mark of what is remembered of a network's past with host-local. */
-export const hostLocalMark = (network: string): string => `host-local ${network}`;
-
 /** The mark of an owner whose leases have an interface of the agent, or were about to get one. */
 export const interfaceMark = ({ network, sandboxId, ifname }: Owner): string =>
   `wired ${network} ${sandboxId} ${ifname}`;

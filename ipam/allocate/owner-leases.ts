@@ -10,9 +10,8 @@ import { interfaceMark } from "./marks.ts";
  * belong to any interface of the sandbox.
  */
 export function leasesOf(store: Store, owner: Owner): readonly Lease[] {
-  const all = store.select({ by: "sandbox", owner });
-  const own = all.filter(({ owner: { ifname } }) => ifname === owner.ifname);
-  return own.length > 0 ? own : all;
+  const own = store.select({ by: "owner", owner });
+  return own.length > 0 ? own : store.select({ by: "owner", owner: { ...owner, ifname: "" } });
 }
 
 /** In the order of their range sets. */

@@ -1,7 +1,6 @@
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { paths } from "../../shared/os/paths.ts";
 import { reasonOf } from "../../shared/reason.ts";
-import { hostLocalMark as markOf } from "../allocate/marks.ts";
 import type { Store } from "../store/store.ts";
 
 /**
@@ -21,6 +20,7 @@ export type TakeOverRecord =
       readonly generation: number;
     };
 
+const markOf = (network: string): string => `host-local ${network}`;
 
 /** Whether there is nothing to import. It costs one look-up, because every ADD asks. */
 export function isSettled(store: Pick<Store, "mark">, network: string): boolean {

@@ -15,9 +15,6 @@ import type { Store } from "../store/store.ts";
 const incompleteMark = "incomplete";
 const completeMark = (network: string): string => `complete ${network}`;
 
-/** The marks that `missingSince` reads. */
-export const integrityMarks = (network: string): readonly string[] => [incompleteMark, completeMark(network)];
-
 /** @param aside name of the damaged file */
 export function declareIncomplete(store: Store, aside: string): void {
   store.setMark(incompleteMark, aside);

@@ -1,5 +1,4 @@
-import { Allocator } from "../allocator.ts";
-import type { OpenOptions } from "../allocator-env.ts";
+import { Allocator, type OpenOptions } from "../allocator.ts";
 import { databaseIn, rebuildDirectoryOf } from "../data-directory.ts";
 import { requireOwnPlace } from "../store/own-place.ts";
 import { damageError } from "../store/sqlite-errors.ts";

@@ -48,9 +48,6 @@ export class SqliteStore implements Store {
   readonly #path: string;
   readonly #onDamage: ((error: CniError) => void) | undefined;
   readonly #statements = new Map<string, StatementSync>();
-  /** Marks of the transaction that runs: those that were read, and those that it has set, of which the store knows at its end. */
-  readonly #marks = new Map<string, string | undefined>();
-  readonly #marksSet = new Set<string>();
   #inTransaction = false;
   #closed = false;
 
@@ -78,20 +75,17 @@ export class SqliteStore implements Store {
     refuseAsync(work);
     assert(!this.#inTransaction, "transactions do not nest");
     // IMMEDIATE takes the writer's lock now: a lock that is taken later could find its reads outdated, and fail.
-    this.#changes("BEGIN IMMEDIATE");
+    this.#run("BEGIN IMMEDIATE");
     this.#inTransaction = true;
     try {
       const value = refusePromise(work());
-      this.#writeMarks();
-      this.#changes("COMMIT");
+      this.#run("COMMIT");
       return value;
     } catch (caught) {
       this.#rollBack();
       throw caught;
     } finally {
       this.#inTransaction = false;
-      this.#marks.clear();
-      this.#marksSet.clear();
     }
   }
 
@@ -122,15 +116,6 @@ export class SqliteStore implements Store {
         const { network, sandboxId, ifname } = query.owner;
         return by(
           "INDEXED BY lease_owner WHERE network IN (?) AND sandbox_id IN (?) AND ifname IN (?) ORDER BY address",
-          network,
-          sandboxId,
-          ifname,
-        );
-      }
-      case "sandbox": {
-        const { network, sandboxId, ifname } = query.owner;
-        return by(
-          "INDEXED BY lease_owner WHERE network IN (?) AND sandbox_id IN (?) AND ifname IN (?, '')",
           network,
           sandboxId,
           ifname,
@@ -216,38 +201,13 @@ export class SqliteStore implements Store {
   }
 
   mark(name: string): string | undefined {
-    if (this.#inTransaction && this.#marks.has(name)) return this.#marks.get(name);
     return this.#all<{ value: string }>("SELECT value FROM mark WHERE name = ?", name)[0]?.value;
-  }
-
-  expectMarks(names: readonly string[]): void {
-    assert(this.#inTransaction, "marks are read together inside a transaction");
-    const places = names.map(() => "?").join();
-    const rows = this.#all<{ name: string; value: string }>(
-      `SELECT name, value FROM mark WHERE name IN (${places})`,
-      ...names,
-    );
-    for (const name of names) this.#marks.set(name, undefined);
-    for (const { name, value } of rows) this.#marks.set(name, value);
   }
 
   setMark(name: string, value: string | undefined): void {
     assert(this.#inTransaction, "marks change inside a transaction");
-    this.#marks.set(name, value);
-    this.#marksSet.add(name);
-  }
-
-  /** All that are set in one statement: each statement costs as much as what it does. */
-  #writeMarks(): void {
-    const values: string[] = [];
-    for (const name of this.#marksSet) {
-      const value = this.#marks.get(name);
-      if (value === undefined) this.#changes("DELETE FROM mark WHERE name = ?", name);
-      else values.push(name, value);
-    }
-    if (values.length === 0) return;
-    const rows = Array.from({ length: values.length / 2 }, () => "(?, ?)").join();
-    this.#changes(`INSERT OR REPLACE INTO mark VALUES ${rows}`, ...values);
+    if (value === undefined) this.#changes("DELETE FROM mark WHERE name = ?", name);
+    else this.#changes("INSERT OR REPLACE INTO mark VALUES (?, ?)", name, value);
   }
 
   remembered({ network, namespace, name, ifname }: PodPlace): readonly Ip[] {
@@ -272,11 +232,6 @@ export class SqliteStore implements Store {
       "SELECT network, sandbox_id, ifname FROM departure ORDER BY since_ms, network, sandbox_id, ifname",
     );
     return rows.map(({ network, sandbox_id, ifname }) => ({ network, sandboxId: sandbox_id, ifname }));
-  }
-
-  isPendingDetach({ network, sandboxId, ifname }: Owner): boolean {
-    const sql = "SELECT since_ms FROM departure WHERE network = ? AND sandbox_id = ? AND ifname = ?";
-    return this.#all(sql, network, sandboxId, ifname).length > 0;
   }
 
   setPendingDetach({ network, sandboxId, ifname }: Owner, present: boolean): void {
@@ -345,6 +300,10 @@ export class SqliteStore implements Store {
 
   #dropRun(network: string, { first }: Run): void {
     this.#changes("DELETE FROM taken WHERE network = ? AND first = ?", network, keyOfNumber(first));
+  }
+
+  #run(sql: string): void {
+    this.#guarded(() => this.#db.exec(sql));
   }
 
   #all<Row>(sql: string, ...values: SQLInputValue[]): readonly Row[] {

@@ -6,8 +6,6 @@ import type { Lease } from "../lease.ts";
 /** Which leases to read. All but `cooling` come by network and address. */
 export type LeaseQuery =
   | { readonly by: "owner"; readonly owner: Owner }
-  /** The owner's, and those of its sandbox without the name of an interface. */
-  | { readonly by: "sandbox"; readonly owner: Owner }
   | { readonly by: "address"; readonly network: string; readonly ip: Ip }
   /** From one address to another, both included, the lowest `limit`. */
   | { readonly by: "window"; readonly network: string; readonly from: Ip; readonly to: Ip; readonly limit: number }
@@ -62,8 +60,6 @@ export interface Store extends Disposable {
   count(network: string, from: Ip, to: Ip, cooledByMs: number): TakenCount;
   /** A small text under a name, such as the address given out last. */
   mark(name: string): string | undefined;
-  /** Inside a transaction: these will be asked for, and are read together. */
-  expectMarks(names: readonly string[]): void;
   /** `undefined` takes the text away. */
   setMark(name: string, value: string | undefined): void;
   /** The addresses that the pod had last: one for each range set at most, the latest first. */
@@ -72,7 +68,6 @@ export interface Store extends Disposable {
   remember(place: PodPlace, rangeSet: number, ip: Ip, most: number): void;
   /** Attachments that the agent has yet to unwire and whose address another IPAM plugin keeps, oldest first. */
   pendingDetaches(): readonly Owner[];
-  isPendingDetach(owner: Owner): boolean;
   setPendingDetach(owner: Owner, present: boolean): void;
 }
 

@@ -54,10 +54,6 @@ export class MemoryStore implements Store {
     switch (query.by) {
       case "owner":
         return all.filter((lease) => sameOwner(lease.owner, query.owner));
-      case "sandbox":
-        return all.filter(({ owner }) =>
-          ["", query.owner.ifname].some((ifname) => sameOwner(owner, { ...query.owner, ifname })),
-        );
       case "address":
         return all.filter((lease) => lease.owner.network === query.network && sameIp(lease.address.ip, query.ip));
       case "window":
@@ -108,8 +104,6 @@ export class MemoryStore implements Store {
     return this.#marks.get(name);
   }
 
-  expectMarks(): void {}
-
   setMark(name: string, value: string | undefined): void {
     assert(this.#inTransaction, "marks change inside a transaction");
     if (value === undefined) this.#marks.delete(name);
@@ -131,10 +125,6 @@ export class MemoryStore implements Store {
 
   pendingDetaches(): readonly Owner[] {
     return this.#pendingDetaches;
-  }
-
-  isPendingDetach(owner: Owner): boolean {
-    return this.#pendingDetaches.some((other) => sameOwner(other, owner));
   }
 
   setPendingDetach(owner: Owner, present: boolean): void {
