@@ -33,6 +33,12 @@ export function gatewayAddress(subnet: Cidr): Cidr {
   return { ip, prefix: subnet.prefix };
 }
 
+/** The same as `linkLocalOf`, in 16 bytes: to make them of a number costs ten times as much. */
+export function linkLocalBytes(mac: Uint8Array): Uint8Array {
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = mac;
+  return Uint8Array.of(0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 0x02, b, c, 0xff, 0xfe, d, e, f);
+}
+
 /** The link-local address that an interface derives from its MAC (RFC 4291, appendix A). */
 export function linkLocalOf(mac: string): Ip {
   const bits = BigInt(`0x${mac.replaceAll(":", "")}`);

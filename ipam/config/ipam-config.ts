@@ -71,14 +71,15 @@ export const parseAnyRanges = (request: IpamRequest): IpamConfig => read(request
 function read({ conf, version, args, settings }: IpamRequest): readonly [IpamConfig, readonly Exclusion[]] {
   const [config, exclude] = settings === undefined ? conf.derive(readRanges) : readRanges(conf, settings);
   requireOldShapeFits(config.rangeSets, version);
-  return [{ ...config, requested: requestedIps(conf, args) }, exclude];
+  const requested = requestedIps(conf, args);
+  return [requested.length === 0 ? config : { ...config, requested }, exclude];
 }
 
 /** What is the same for every pod that brings this configuration. */
 function readRanges(
   conf: Fields,
   settings: IpamSection = {},
-): readonly [Omit<IpamConfig, "requested">, readonly Exclusion[]] {
+): readonly [IpamConfig, readonly Exclusion[]] {
   const ipam = conf.object("ipam");
   if (ipam === undefined) throw conf.wrong("ipam", undefined, "the section that says which addresses to give out");
   const fromRuntime = conf.object("runtimeConfig");
@@ -94,6 +95,7 @@ function readRanges(
     ...reservations(rangeSets, exclude),
     routes,
     ...(resolvConf === undefined ? {} : { resolvConf }),
+    requested: [],
     cooldownMs: cooldownMs ?? limits.cooldownMs,
     sticky,
   };

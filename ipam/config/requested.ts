@@ -15,7 +15,10 @@ const knownArgs = ["IgnoreUnknown", "IP"];
  * @throws {CniError} code 4 for CNI_ARGS, 7 for the configuration
  */
 export function requestedIps(conf: Fields, args: string): readonly Ip[] {
-  const requested = [...fromArgs(args), ...conf.derive(listedIps)];
+  const named = fromArgs(args);
+  const listed = conf.derive(listedIps);
+  if (named.length === 0 && listed.length === 0) return listed;
+  const requested = [...named, ...listed];
   return requested.filter((ip, i) => requested.findIndex((other) => sameIp(other, ip)) === i);
 }
 

@@ -45,7 +45,10 @@ export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard, pol
 export const policedPod = ({ owner, port, mac, ips }: GuardedPod, { name }: Pick<Link, "name">): PolicedPod => ({
   owner,
   port,
-  ips: [...ips, linkLocalOf(mac)],
+  // For pods without policies nobody asks.
+  get ips() {
+    return [...ips, linkLocalOf(mac)];
+  },
   bridge: name,
 });
 

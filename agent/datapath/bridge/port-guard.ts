@@ -12,7 +12,7 @@ import {
   isErrno,
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
-import { linkLocalOf } from "../addresses.ts";
+import { linkLocalBytes, linkLocalOf } from "../addresses.ts";
 import { absentRuleset, presentElements } from "../linux/present-pods.ts";
 import { installRuleset, missingFromRuleset } from "../linux/rule-keeper.ts";
 import { elementName, lackingElements, putElements, standingElements, takeElements } from "../linux/set-elements.ts";
@@ -39,6 +39,7 @@ interface PodElements {
 
 /** The source of a host that does not use an address yet. */
 const unspecified = ipOf(6, 0n);
+const unspecifiedBytes = ipBytes(unspecified);
 
 /**
  * The packet rules about one network's pods, with a copy of the pods in memory for frequent queries. The kernel's sets
@@ -190,9 +191,10 @@ export class PortGuard {
     new DataView(index.buffer).setUint32(0, port, true);
     const macBytes = parseMac(mac) ?? new Uint8Array(6);
     // Every kernel assigns a link-local address and probes it, also in pods with IPv4 alone.
-    const own = [...ips, linkLocalOf(mac), unspecified].map((ip) =>
-      elementOf(ip.family === 4 ? pods4 : pods6, index, macBytes, ipBytes(ip)),
-    );
+    const own = [
+      ...ips.map((ip) => elementOf(ip.family === 4 ? pods4 : pods6, index, macBytes, ipBytes(ip))),
+      ...[linkLocalBytes(macBytes), unspecifiedBytes].map((ip) => elementOf(pods6, index, macBytes, ip)),
+    ];
     // The port comes last, since the rules apply to it from then on.
     const elements = { port: [...own, elementOf(ports, index)], node: presentElements(this.#absent.sets, ips) };
     this.#elementsOf.set(pod, elements);

@@ -110,6 +110,22 @@ describe("an attachment that stands", () => {
   });
 });
 
+test("an owner has one pair, also where no name of it tells that it has one already", async () => {
+  await using dataPath = await attached();
+  const before = hostOf("a");
+  const elsewhere = "/run/netns/a2";
+  present.node.addPod(elsewhere);
+  const { container, ...request } = requestFor("a", 10);
+  const pod = { namespace: "default", name: "web", uid: "" };
+  await dataPath.attach({ ...request, pod, container: { ...container, netns: elsewhere } });
+  expect(own().links.has(before.index)).toBe(false);
+  expect(own().links.size).toBe(3);
+  expect(hostOf("a").name).toMatch(/^web-/);
+  expect(hostOf("a")).toMatchObject({ up: true, master: bridge().index, group: linkGroup.inService });
+  expect(hostOf("a").altNames).toEqual(before.altNames);
+  expect([podOf("a").named("eth0"), podOf("a2").named("eth0")?.up]).toEqual([undefined, true]);
+});
+
 describe("a new attachment", () => {
   test("has a MAC that the request names, also where one stands, and else keeps its own", async () => {
     await using dataPath = await attached();
