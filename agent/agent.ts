@@ -23,7 +23,7 @@ import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
 import { Joining } from "./joining.ts";
 import { measureAgent } from "./measure-agent.ts";
 import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
-import { tellOfNode } from "./node-events.ts";
+import { tellOfNode, tellOfPods } from "./node-events.ts";
 import type { NodePolicies } from "./policies/mod.ts";
 import {
   Janitor,
@@ -325,6 +325,7 @@ export class Agent {
     const events = await openEvents(config, this.#context);
     if (events !== undefined) this.#resources.use(events);
     tellOfNode(made, config, events);
+    tellOfPods(this.#context.calls, events);
     const enforced = await openPolicies(this.#dataPath, config, events, this.#context);
     if (enforced !== undefined) this.#policies = this.#resources.use(enforced.policies);
     const dataPath = enforced?.dataPath ?? this.#dataPath;
