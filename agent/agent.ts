@@ -25,7 +25,7 @@ import { HistoryOfAgent } from "./history-of-agent.ts";
 import { Joining } from "./joining.ts";
 import { measureAgent } from "./measure-agent.ts";
 import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
-import { tellOfNode } from "./node-events.ts";
+import { tellOfNode, tellOfPods } from "./node-events.ts";
 import type { NodePolicies } from "./policies/mod.ts";
 import type { PeerProbes } from "./reachability/mod.ts";
 import {
@@ -347,6 +347,7 @@ export class Agent {
     const events = await openEvents(config, this.#context);
     if (events !== undefined) this.#resources.use(events);
     tellOfNode(made, config, events);
+    tellOfPods(this.#context.calls, events);
     const enforced = await openPolicies(this.#dataPath, config, events, this.#context);
     if (enforced !== undefined) this.#policies = this.#resources.use(enforced.policies);
     const dataPath = enforced?.dataPath ?? this.#dataPath;

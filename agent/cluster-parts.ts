@@ -17,10 +17,13 @@ type Events = KubernetesEvents | undefined;
 type Around = Pick<AgentContext, "logger" | "meter">;
 
 /** What tells Kubernetes of nodes, pods, policies and services; nothing where there is none. @throws {CniError} 7 */
-export async function openEvents({ policies, services, nodes, ovs }: AgentConfig, { logger }: Around): Promise<Events> {
+export async function openEvents(
+  { policies, services, clusterState, nodes, ovs }: AgentConfig,
+  { logger }: Around,
+): Promise<Events> {
   const hasNews = policies !== undefined || (ovs !== undefined && ovs.encryption !== "none");
   const isOfPod = hasNews && process.env["KUBERNETES_SERVICE_HOST"] !== undefined;
-  const account = services?.from === "cluster" ? services : isOfPod ? {} : undefined;
+  const account = services?.from === "cluster" ? services : (clusterState ?? (isOfPod ? {} : undefined));
   if (account === undefined) return undefined;
   const { ApiClient, KubernetesEvents, serviceAccountAccess } = await import("../shared/kubernetes/mod.ts");
   const { env } = process;

@@ -20,6 +20,6 @@ export { SocketSource } from "./socket-source.ts";
 export { tables } from "./tables/tables.ts";
 export { acrossOptions, printTrace, secondsIn } from "./trace/trace-across.ts";
 export { openSource, type Way, wayOptions } from "./ways.ts";
-export type { Asked, Facts, PodName, Statement, Verdict } from "./why/facts.ts";
+export type { Asked, Facts, PodName, RuntimeSays, Statement, Verdict } from "./why/facts.ts";
 export { gather, type LocalNode, type WhoCanBeAsked } from "./why/gather.ts";
 export { judge, verdictObject, verdictText } from "./why/judge.ts";

@@ -6,7 +6,7 @@ export interface CallRecord {
   readonly network: string;
   readonly sandbox: string;
   readonly ifname: string;
-  readonly pod?: { readonly namespace: string; readonly name: string };
+  readonly pod?: { readonly namespace: string; readonly name: string; readonly uid?: string };
   /** Of the last one, where there are several alike. */
   readonly beganAtMs: number;
   readonly durationMs: number;
@@ -40,10 +40,16 @@ export class CallRing {
   readonly #successes = new Map<string, Map<number, CallRecord>>();
   readonly #failures = new Map<string, Map<string, CallRecord>>();
   #revision = 0;
+  #told: ((failure: CallRecord) => void) | undefined;
 
   /** Another one after each call. */
   get revision(): number {
     return this.#revision;
+  }
+
+  /** Has somebody hear of each failure, as it is kept. */
+  tellFailures(told: (failure: CallRecord) => void): void {
+    this.#told = told;
   }
 
   add(call: Omit<CallRecord, "times" | "firstAtMs">): void {
@@ -57,7 +63,9 @@ export class CallRing {
     const key = failureKey(record);
     const before = kept.get(key);
     const { times, firstAtMs } = before ?? { times: 0, firstAtMs: call.beganAtMs };
-    keep(kept, key, { ...record, times: times + 1, firstAtMs }, keptFailures);
+    const failure = { ...record, times: times + 1, firstAtMs };
+    keep(kept, key, failure, keptFailures);
+    this.#told?.(failure);
   }
 
   /** Those that came last first. */
@@ -93,6 +101,7 @@ const cut = (text: string, most: number): string => (text.length > most ? `${tex
 
 function bounded(call: Omit<CallRecord, "times" | "firstAtMs">): CallRecord {
   const { sandbox, ifname, pod, network, message } = call;
+  const uid = pod?.uid === undefined ? {} : { uid: cut(pod.uid, longestName) };
   return {
     ...call,
     message: cut(message, longestMessage),
@@ -101,7 +110,7 @@ function bounded(call: Omit<CallRecord, "times" | "firstAtMs">): CallRecord {
     network: cut(network, longestName),
     ...(pod === undefined
       ? {}
-      : { pod: { namespace: cut(pod.namespace, longestName), name: cut(pod.name, longestName) } }),
+      : { pod: { namespace: cut(pod.namespace, longestName), name: cut(pod.name, longestName), ...uid } }),
     times: 1,
     firstAtMs: call.beganAtMs,
   };

@@ -135,7 +135,7 @@ function record(
     ...{ verb, code, message, network, beganAtMs, phases },
     sandbox: cniArgs?.containerId ?? "",
     ifname: cniArgs?.ifname ?? "",
-    ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name } }),
+    ...(pod === undefined ? {} : { pod }),
     durationMs: Math.round((endedMs - startedMs) * 1000) / 1000,
     ...(failedIn === undefined ? {} : { failedIn }),
   });

@@ -10,6 +10,7 @@ test.each([
   ["half a key, where a text was cut", pem.slice(0, 60), "MHcCAQEEIB0x"],
   ["a header", "authorization: Bearer abcdef0123456789", "abcdef0123456789"],
   ["a header in a sentence", "it sent Bearer abcdef0123456789 twice", "abcdef0123456789"],
+  ["a password below a header that was cut", "401 for Bearer\npassword: swordfish77", "swordfish77"],
   ["a user in a URL", "endpoints: [https://root:hunter22@10.0.0.1:2379]", "hunter22"],
   ["a pre-shared key of Open vSwitch", 'options: {psk="swordfish77", remote_ip="10.0.0.2"}', "swordfish77"],
   ["the same by ovs-vsctl", "options:psk=swordfish77 options:remote_ip=10.0.0.2", "swordfish77"],

@@ -22,7 +22,8 @@ const shapes: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]{0,20000}(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?/g, leftOut],
   // JSON Web Tokens: a service account's.
   [/\beyJ[\w-]{8,4096}\.[\w-]{8,8192}\.[\w-]{0,4096}/g, leftOut],
-  [/\b(Bearer|Basic)\s{1,4}[\w.~+/=-]{6,8192}/gi, `$1 ${leftOut}`],
+  // On the same line: what begins the next one may be a key, whose value would be left.
+  [/\b(Bearer|Basic)[ \t]{1,4}[\w.~+/=-]{6,8192}/gi, `$1 ${leftOut}`],
   // Users in URLs.
   [/(\b[a-z][a-z0-9+.-]{1,20}:\/\/)[^\s/@"']{1,400}@/gi, `$1${leftOut}@`],
   // CNI_ARGS of a call: pairs that Kubernetes does not define, as the log has them.

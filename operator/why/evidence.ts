@@ -2,6 +2,7 @@ import type { Facts, Statement } from "./facts.ts";
 
 /** Sentences beside the one that decided. */
 const maxMore = 2;
+const maxSandboxes = 2;
 /** Of a sentence: the rest of a runtime's error repeats it. */
 const maxChars = 700;
 
@@ -26,7 +27,7 @@ export function evidenceOf(facts: Facts, decided: Statement | undefined): readon
     .filter((one) => one !== decided && one.isOfPod && one.text !== decided?.text)
     .slice(0, maxMore);
   const said = [...(decided === undefined ? [] : [decided]), ...more].map((one) => formatStatement(one, nowMs));
-  return [...said, ...attachmentLines(facts), ...poolLines(facts), ...slowestPart(facts)];
+  return [...said, ...attachmentLines(facts), ...runtimeLines(facts), ...poolLines(facts), ...slowestPart(facts)];
 }
 
 function attachmentLines({ attachments, leases }: Facts): readonly string[] {
@@ -38,6 +39,22 @@ function attachmentLines({ attachments, leases }: Facts): readonly string[] {
     ({ address, state, network, allocatedAt }) => `lease: ${address} of ${network}, ${state}, since ${allocatedAt}`,
   );
   return [...interfaces, ...held].slice(0, 4);
+}
+
+/** What the runtime has of it: one sandbox usually, some where it failed again and again. */
+function runtimeLines({ runtime, pod, nowMs }: Facts): readonly string[] {
+  if (runtime === undefined) return [];
+  if (runtime.network?.isReady === false)
+    return [`runtime: its network is not ready: ${runtime.network.message.slice(0, maxChars)}`];
+  if (pod === undefined) return [];
+  if (runtime.sandboxes.length === 0) return ["runtime: it has no sandbox of the pod"];
+  return runtime.sandboxes
+    .slice(0, maxSandboxes)
+    .map(({ id, isReady, createdAtMs, netns, isNetnsThere, addresses }) => {
+      const where = netns === undefined ? "" : `, in ${netns}${isNetnsThere === false ? ", which is gone" : ""}`;
+      const at = addresses.length === 0 ? "without an address" : `at ${addresses.join(", ")}`;
+      return `runtime: sandbox ${id.slice(0, 13)}, ${isReady ? "ready" : "not ready"}, made ${ago(nowMs - createdAtMs)}, ${at}${where}`;
+    });
 }
 
 /** Only where addresses are short. */

@@ -17,7 +17,7 @@ export interface PodName {
 export const podText = ({ namespace, name }: PodName): string => `${namespace}/${name}`;
 
 /** Who says a sentence; what stands first is believed first. */
-export const witnesses = ["call", "event", "agent", "problem", "finding", "lease", "log"] as const;
+export const witnesses = ["call", "event", "agent", "problem", "finding", "runtime", "lease", "log"] as const;
 export type Witness = (typeof witnesses)[number];
 
 /** A sentence about what is wrong, in somebody's own words. */
@@ -50,6 +50,26 @@ export interface PodState {
   readonly unscheduled?: string;
 }
 
+/** What the container runtime of the pod's node says. */
+export interface RuntimeSays {
+  readonly socket: string;
+  /** Absent: it does not tell. */
+  readonly network?: { readonly isReady: boolean; readonly message: string };
+  /** Of the pod, the latest first. */
+  readonly sandboxes: readonly RuntimeSandbox[];
+}
+
+export interface RuntimeSandbox {
+  readonly id: string;
+  readonly isReady: boolean;
+  /** Milliseconds since 1970. */
+  readonly createdAtMs: number;
+  readonly addresses: readonly string[];
+  /** Its network namespace; absent where it has none of its own, or the runtime does not tell. */
+  readonly netns?: string;
+  readonly isNetnsThere?: boolean;
+}
+
 /** One source, and whether it could be asked. */
 export interface Asked {
   readonly source: string;
@@ -72,6 +92,8 @@ export interface Facts {
   readonly pools: readonly DocumentPool[];
   readonly isolation: readonly DocumentPolicedPod[];
   readonly agent: NodeDocument | undefined;
+  /** `undefined`: it could not be asked. */
+  readonly runtime: RuntimeSays | undefined;
   readonly findings: readonly DocumentFinding[];
   readonly asked: readonly Asked[];
 }

@@ -2,7 +2,7 @@ import type { NodeDocumentOf, NodeKind } from "../../shared/documents/mod.ts";
 import type { ApiClient } from "../../shared/kubernetes/mod.ts";
 import { reasonOf } from "../../shared/reason.ts";
 import type { DocumentSource } from "../document-source.ts";
-import type { Asked, Facts, PodName, PodState, Statement } from "./facts.ts";
+import type { Asked, Facts, PodName, PodState, RuntimeSays, Statement } from "./facts.ts";
 import { podText } from "./facts.ts";
 import { podEvents, podState } from "./pod-object.ts";
 import { statementsIn } from "./statements.ts";
@@ -26,6 +26,8 @@ export interface WhoCanBeAsked {
   readonly open?: (node: string | undefined) => Promise<DocumentSource>;
   /** Absent: no node is looked at but by its agent. */
   readonly local?: LocalNode;
+  /** Asks the container runtime of this machine. Absent: nobody may, or it is another machine's. @throws why it cannot be asked */
+  readonly runtime?: (pod: PodName | undefined, signal: AbortSignal) => Promise<RuntimeSays>;
   /** Whether this machine is that node. */
   readonly isHere?: (node: string) => boolean;
   /** Of whoever asks: they have seen it elsewhere. */
@@ -50,13 +52,36 @@ export async function gather(
   const { documents, at, away } = await askAgent(who.open, node, pod, asked);
   const isHere = node === undefined || who.isHere?.(node) === true;
   const local = isHere ? await askLocally(who.local, documents, asked) : { statements: [], isNode: false };
+  const runtime = await askTheRuntime(
+    who.runtime,
+    isHere && (local.isNode || documents.node !== undefined),
+    node,
+    pod,
+    asked,
+  );
   // Who asks from a machine of their own has no agent there, and nothing is wrong with that.
   const silence = isHere && !local.isNode && who.local !== undefined ? [] : away;
-  return factsOf({ pod, nowMs, state, node: at ?? node, asked, away: silence }, documents, [
+  return factsOf({ pod, nowMs, state, node: at ?? node, asked, away: silence, runtime }, documents, [
     ...(who.said ?? []),
     ...events,
     ...local.statements,
   ]);
+}
+
+/** It answers on its own node alone. */
+async function askTheRuntime(
+  ask: WhoCanBeAsked["runtime"],
+  isHere: boolean,
+  node: string | undefined,
+  pod: PodName | undefined,
+  asked: Asked[],
+): Promise<RuntimeSays | undefined> {
+  if (ask === undefined) return undefined;
+  const source = "the container runtime";
+  if (isHere) return await attempt(source, asked, sourceMs, (signal) => ask(pod, signal));
+  const whose = node === undefined ? "a node" : `node "${node}"`;
+  asked.push({ source, failure: `that of ${whose} answers there alone, wanted "pipette why" on that node` });
+  return undefined;
 }
 
 async function askApiServer(
@@ -153,7 +178,7 @@ async function attempt<T>(
 }
 
 function factsOf(
-  head: Pick<Facts, "nowMs" | "state" | "node" | "asked"> & {
+  head: Pick<Facts, "nowMs" | "state" | "node" | "asked" | "runtime"> & {
     readonly pod: PodName | undefined;
     readonly away: readonly string[];
   },

@@ -23,7 +23,7 @@ const said = (by: Statement["by"], text: string, changes: Partial<Statement> = {
 });
 const facts = (changes: Partial<Facts> = {}): Facts => ({
   ...{ pod, nowMs, state: undefined, node: "a", statements: [], calls: [], attachments: [], leases: [], pools: [] },
-  ...{ isolation: [], agent, findings: [], asked: [{ source: "the agent" }] },
+  ...{ isolation: [], agent, runtime: undefined, findings: [], asked: [{ source: "the agent" }] },
   ...changes,
 });
 const noAddress =

@@ -59,6 +59,8 @@ function ofRunningPod(facts: Facts): Verdict {
       evidence: evidenceOf(facts, found),
       todo: found.todo === undefined ? [] : [found.todo],
     };
+  const ended = ofSandbox(facts);
+  if (ended !== undefined) return { t: "cause", ...ended, evidence: evidenceOf(facts, undefined) };
   const [isolation] = facts.isolation;
   if (isolation === undefined)
     return {
@@ -78,6 +80,34 @@ function ofRunningPod(facts: Facts): Verdict {
     cause: `${title} has its network (${at}), and network policies isolate it${by}: of its ${directions} only what one of them allows passes`,
     evidence: evidenceOf(facts, undefined),
     todo: [`"pipette policy why SRC ${title} --port PORT" says which rule allows a connection, or comes close`],
+  };
+}
+
+/** Where the runtime's word of the sandbox is another one than the agent's of its interface. */
+function ofSandbox({ pod, runtime, attachments }: Facts): Pick<Verdict, "code" | "cause" | "todo"> | undefined {
+  if (pod === undefined || runtime === undefined) return undefined;
+  const title = podText(pod);
+  const ready = runtime.sandboxes.find(({ isReady }) => isReady);
+  if (ready === undefined)
+    return {
+      code: "sandbox-ended",
+      cause: `${title} has an interface, and the runtime has no sandbox of it that runs: its DEL is still to come, or was lost`,
+      todo: ['wait for the kubelet to make the next one; "pipette doctor --repair" removes what stays'],
+    };
+  if (ready.isNetnsThere === false)
+    return {
+      code: "namespace-gone",
+      cause: `${title} has lost its network: the network namespace of its sandbox is gone (${ready.netns ?? ""})`,
+      todo: ["delete the pod: the runtime makes a new sandbox with a network of its own", "find out who removed it"],
+    };
+  if (attachments.some(({ containerId }) => containerId === ready.id)) return undefined;
+  return {
+    code: "other-sandbox",
+    cause: `${title} has no network: the interface is of an earlier sandbox, and the one that runs has none of Pipette's`,
+    todo: [
+      '"pipette doctor" says whether another plugin\'s configuration comes first',
+      "delete the pod: the runtime makes a new sandbox",
+    ],
   };
 }
 
@@ -135,10 +165,21 @@ const shown = (facts: Facts, known: { readonly statement: Statement; readonly sy
 });
 
 function nothingHeard(facts: Facts): Verdict {
-  const { pod, asked, agent } = facts;
+  const { pod, asked, agent, runtime, calls } = facts;
   const failed = asked.filter(({ failure }) => failure !== undefined);
   if (pod === undefined && agent !== undefined)
     return { t: "fine", code: "", cause: `nothing keeps ${nodeText(facts)} from giving pods a network`, ...none };
+  if (pod !== undefined && runtime !== undefined && runtime.sandboxes.length > 0 && calls.length > 0) {
+    const hasEnded = runtime.sandboxes.every(({ isReady }) => !isReady);
+    if (hasEnded)
+      return {
+        t: "cause",
+        code: "sandbox-ended",
+        cause: `${podText(pod)} has no network, because its sandbox has ended and its network was taken away`,
+        evidence: evidenceOf(facts, undefined),
+        todo: ["wait for the kubelet to make the next one; its own log tells why the last one ended"],
+      };
+  }
   if (pod === undefined || agent === undefined)
     return {
       t: "unknown",

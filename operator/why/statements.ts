@@ -6,7 +6,13 @@ const maxOfKind = 50;
 
 /** What documents say is wrong, as sentences. @param away why the agent could not be asked */
 export function statementsIn(facts: Omit<Facts, "statements">, away: readonly string[]): readonly Statement[] {
-  return [...fromCalls(facts), ...fromAgent(facts, away), ...fromFindings(facts), ...fromLeases(facts)];
+  return [
+    ...fromCalls(facts),
+    ...fromRuntime(facts),
+    ...fromAgent(facts, away),
+    ...fromFindings(facts),
+    ...fromLeases(facts),
+  ];
 }
 
 function fromCalls({ calls }: Omit<Facts, "statements">): readonly Statement[] {
@@ -21,6 +27,13 @@ function fromCalls({ calls }: Omit<Facts, "statements">): readonly Statement[] {
       times,
       isOfPod: true,
     }));
+}
+
+/** That it gives pods no network. */
+function fromRuntime({ runtime }: Omit<Facts, "statements">): readonly Statement[] {
+  if (runtime?.network?.isReady !== false) return [];
+  const text = runtime.network.message === "" ? "its network is not ready" : runtime.network.message;
+  return [{ by: "runtime", from: "the container runtime, of its network", text, isOfPod: false }];
 }
 
 function fromAgent({ agent }: Omit<Facts, "statements">, away: readonly string[]): readonly Statement[] {

@@ -223,6 +223,7 @@ export const symptoms: readonly Symptom[] = [
     code: "no-configuration",
     says: [["cni plugin not initialized"], ["cni config uninitialized"], ["no network config found"]],
     cause: "the runtime has no network configuration: the agent writes it last, when it can serve",
+    isEffect: true,
     todo: ['"pipette status" says what the agent waits for; "pipette doctor" whether the file is there and the first'],
   },
   {

@@ -13,9 +13,10 @@ beforeEach(async () => {
 });
 afterEach(() => server[Symbol.asyncDispose]());
 
-const open = (): KubernetesEvents =>
+const open = (times?: { againMs: number; refusedMs: number }): KubernetesEvents =>
   new KubernetesEvents({
     node: "n1",
+    ...(times === undefined ? {} : { times }),
     connect: () =>
       new ApiClient({
         server: server.url,
@@ -90,6 +91,30 @@ test("an agent that lacks the right says so once, and again where it was taken a
   server.refusal = 403;
   events.tell({ ...happening, message: "4" });
   await eventually(() => warned() > 1, "another word");
+});
+
+test.each([403, 404])("one that is refused with %i is told once it may be, and not counted as told", async (status) => {
+  server.refusal = status;
+  await using events = open({ againMs: 60_000, refusedMs: 30 });
+  const refused = () => lines.filter((line) => line.includes('"warn"')).length;
+  events.tell(happening);
+  await eventually(() => refused() > 0, "a word");
+  server.refusal = undefined;
+  await eventually(() => {
+    events.tell(happening);
+    return server.reports.length > 0;
+  }, "the event");
+  expect([refused(), server.reports.map(({ body }) => body["message"])]).toEqual([1, [happening.message]]);
+});
+
+test("what is still so is told again after the API server has forgotten it, and words that differ make no other event", async () => {
+  await using events = open({ againMs: 30, refusedMs: 60_000 });
+  const counted = { ...happening, sameAs: "pool-exhausted" };
+  await eventually(() => {
+    events.tell({ ...counted, message: `the ${server.reports.length}th time` });
+    return server.reports.length > 1;
+  }, "the second");
+  expect(new Set(names()).size).toBe(1);
 });
 
 test("while the API server is away a bounded number waits, and is told when it is back", async () => {

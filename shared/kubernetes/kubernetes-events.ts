@@ -10,6 +10,8 @@ export interface Happening {
   /** One word, for programs. */
   readonly reason: string;
   readonly message: string;
+  /** What makes it the same as an earlier one; absent: the message. For those whose words differ each time. */
+  readonly sameAs?: string;
 }
 
 export interface KubernetesEventsOptions {
@@ -17,11 +19,19 @@ export interface KubernetesEventsOptions {
   /** To the API server; a client for this to close. */
   connect(): ApiClient;
   readonly logger: Logger;
+  /** Absent: the usual ones. */
+  readonly times?: { readonly againMs: number; readonly refusedMs: number };
 }
+
+/**
+ * After an hour the API server has forgotten an event, and what is still so is told again. One that it refused is tried
+ * again after some minutes: a right may have been given meanwhile.
+ */
+const usualTimes = { againMs: 65 * 60_000, refusedMs: 5 * 60_000 };
 
 /** That wait while the API server is away; more are only logged, as all are. */
 const maxWaiting = 100;
-/** That are remembered as told: an API server keeps events for an hour. */
+/** That are remembered as told or refused. */
 const maxTold = 10_000;
 /** Of an object's name in an event's, which has 253 at the most. */
 const maxNameChars = 200;
@@ -31,14 +41,15 @@ const maxMessageChars = 1024;
 const apiVersions = { Node: "v1", Pod: "v1", Service: "v1", NetworkPolicy: "networking.k8s.io/v1" } as const;
 
 /**
- * Tells Kubernetes what happens to pods, policies and services, as Events. The same is told once, also by many nodes: an event's
- * name says what it tells, so that the API server refuses the second.
+ * Tells Kubernetes what happens to nodes, pods, policies and services, as Events. The same is told once as long as the API server
+ * remembers it, also by many nodes: an event's name says what it tells, so that the API server refuses the second.
  */
 export class KubernetesEvents implements AsyncDisposable {
   readonly #options: KubernetesEventsOptions;
   readonly #loop: ReconcileLoop;
   readonly #waiting = new Map<string, { readonly happening: Happening; readonly at: string }>();
-  readonly #told = new Set<string>();
+  /** Until when it is not told again, by `performance.now`. */
+  readonly #done = new Map<string, number>();
   /** Once, until one is taken again. */
   #isRefusalLogged = false;
 
@@ -56,7 +67,8 @@ export class KubernetesEvents implements AsyncDisposable {
 
   tell(happening: Happening): void {
     const name = nameOf(happening);
-    if (this.#told.has(name) || this.#waiting.has(name) || this.#waiting.size >= maxWaiting) return;
+    if ((this.#done.get(name) ?? 0) > performance.now()) return;
+    if (this.#waiting.has(name) || this.#waiting.size >= maxWaiting) return;
     this.#waiting.set(name, { happening, at: `${new Date().toISOString().slice(0, 19)}Z` });
     this.#loop.trigger();
   }
@@ -69,6 +81,7 @@ export class KubernetesEvents implements AsyncDisposable {
   async #send(): Promise<void> {
     if (this.#waiting.size === 0) return;
     await using client = this.#options.connect();
+    const { againMs, refusedMs } = this.#options.times ?? usualTimes;
     for (const [name, { happening, at }] of this.#waiting) {
       const { namespace } = happening.of;
       const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
@@ -81,33 +94,38 @@ export class KubernetesEvents implements AsyncDisposable {
           },
         );
         this.#isRefusalLogged = false;
+        this.#end(name, againMs);
       } catch (caught) {
-        this.#refused(caught);
+        this.#end(name, this.#isTold(caught) ? againMs : refusedMs);
       }
-      this.#waiting.delete(name);
-      if (this.#told.size >= maxTold) this.#told.clear();
-      this.#told.add(name);
     }
   }
 
-  /** @throws what may be otherwise the next time */
-  #refused(caught: unknown): void {
+  #end(name: string, restMs: number): void {
+    this.#waiting.delete(name);
+    if (this.#done.size >= maxTold) this.#done.clear();
+    this.#done.set(name, performance.now() + restMs);
+  }
+
+  /** @returns whether another has told it; `false`: it is refused @throws what may be otherwise the next time */
+  #isTold(caught: unknown): boolean {
     if (!(caught instanceof ApiError && [403, 404, 409].includes(caught.status ?? 0))) throw caught;
-    // Another node has told it (409), or the pod's namespace is gone (404) or going, which is a 403 as well.
-    const lacksRight = caught.status === 403 && !caught.is.includes("is being terminated");
-    if (!lacksRight || this.#isRefusalLogged) return;
+    if (caught.status === 409) return true;
+    // A pod's namespace may be going, which is a 403 as well, and nothing to tell anybody of.
+    if (caught.is.includes("is being terminated") || this.#isRefusalLogged) return false;
     this.#isRefusalLogged = true;
     this.#options.logger.warn(
-      "Kubernetes is not told of pods, policies and services: give the agent the right to create events",
-      {
-        error: caught.message,
-      },
+      caught.status === 404
+        ? "Kubernetes takes no Event: the namespace or the kind is not there"
+        : "Kubernetes is not told of pods, policies and services: give the agent the right to create events",
+      { error: caught.message },
     );
+    return false;
   }
 }
 
-function nameOf({ kind, of, reason, message }: Happening): string {
-  const digest = new Bun.CryptoHasher("sha256").update([kind, of.uid, reason, message].join("\n")).digest("hex");
+function nameOf({ kind, of, reason, message, sameAs = message }: Happening): string {
+  const digest = new Bun.CryptoHasher("sha256").update([kind, of.uid, reason, sameAs].join("\n")).digest("hex");
   return `${of.name.slice(0, maxNameChars)}.${digest.slice(0, 16)}`;
 }
 

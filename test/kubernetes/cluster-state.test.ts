@@ -26,6 +26,11 @@ interface NodeObject {
   readonly metadata: { readonly resourceVersion: string };
 }
 
+interface EventObject {
+  readonly reason: string;
+  readonly involvedObject: { readonly kind: string; readonly name: string };
+}
+
 describeWith(
   "nodes in the cluster's own words",
   ["root", "nft", "kube-apiserver", "etcd", "openssl", "kubectl"],
@@ -35,9 +40,10 @@ describeWith(
     let home: AgentHome;
     let agent: AgentProcess;
     let own: string;
+    let sandbox: NetworkSandbox;
 
     beforeAll(async () => {
-      stack.use(await NetworkSandbox.enter("pt-cs-"));
+      sandbox = stack.use(await NetworkSandbox.enter("pt-cs-"));
       server = stack.use(await ApiServer.start());
       await shipped(server);
       for (const object of plainObjects("pipette-cluster-state.yaml")) await server.create(pathOf(object), object);
@@ -62,6 +68,10 @@ describeWith(
     };
     const create = (name: string, token = own) =>
       server.ask("POST", nodes, { apiVersion: "pipette.io/v1alpha1", kind: "PipetteNode", metadata: { name } }, token);
+    async function eventsOf(wanted: (event: EventObject) => boolean): Promise<readonly EventObject[]> {
+      const { body } = await server.ask("GET", "/api/v1/namespaces/default/events");
+      return ((body as { items?: EventObject[] }).items ?? []).filter(wanted);
+    }
     const readyOf = ({ status }: NodeObject) => status?.conditions.find(({ type }) => type === "Ready");
 
     test("an agent tells how its node is, and that it is alive", async () => {
@@ -141,13 +151,28 @@ describeWith(
       });
       await home.start({ PIPETTE_NODE_NAME: "node-a" });
       await eventually(async () => {
-        const { items } = (await server.ask("GET", "/api/v1/namespaces/default/events")).body as {
-          items?: { reason: string; involvedObject: { kind: string; name: string } }[];
-        };
-        return items?.some(({ reason, involvedObject: { kind, name } }) =>
+        const found = await eventsOf(({ reason, involvedObject: { kind, name } }) =>
           Bun.deepEquals([reason, kind, name], ["IpamNoNewPods", "Node", "node-a"]),
         );
+        return found.length > 0;
       }, "the event of the Node");
+      // Its pods wait, and each has an Event of its own that says why, once, however often the runtime tries.
+      const netns = await sandbox.addPod("waits");
+      const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=waits;K8S_POD_UID=u-waits";
+      for (const id of ["w1", "w2", "w3"])
+        expect((await home.cmd("cmdAdd", id, { netns, args })).error?.code).toBe(101);
+      const ofPod = () => eventsOf((event) => event.reason === "NoPodNetwork");
+      const [told] = await eventually(async () => {
+        const found = await ofPod();
+        return found.length > 0 ? found : undefined;
+      }, "the event of the pod");
+      expect(told).toMatchObject({
+        ...{ type: "Warning", involvedObject: { kind: "Pod", namespace: "default", name: "waits", uid: "u-waits" } },
+        message: expect.stringMatching(
+          /^No network: no address of its network is free on the node\. What to do: .*"pipette why default\/waits"/,
+        ),
+      });
+      expect(await ofPod()).toHaveLength(1);
       await eventually(async () => readyOf(await state())?.status === "True", "its return");
       await removeNode(server, "node-b");
       await eventually(async () => (await server.ask("GET", `${nodes}/node-b`)).status === 404, "the removal");

@@ -65,11 +65,15 @@ describeWith("the chart", ["linux", "helm"], () => {
   const podOf = async (name: string, ...settings: readonly string[]) =>
     object(await objectsOf(...settings), "DaemonSet", name)["spec"].template.spec;
 
-  test("viewers may list what happened to agents' pods, as a bundle does", async () => {
+  test("viewers may what a bundle asks for: what happened to agents' pods, their logs, what is installed", async () => {
     const { rules } = object(await objectsOf("metrics.enabled=true"), "Role", "pipette-viewer") as unknown as {
       readonly rules: readonly object[];
     };
     expect(rules).toContainEqual({ apiGroups: [""], resources: ["events"], verbs: ["list"] });
+    expect(rules).toContainEqual({ apiGroups: [""], resources: ["pods/log"], verbs: ["get"] });
+    expect(rules).toContainEqual({ apiGroups: ["apps"], resources: ["daemonsets", "deployments"], verbs: ["list"] });
+    const names = ["pipette-agent", "pipette-agent-windows"];
+    expect(rules).toContainEqual({ apiGroups: [""], resources: ["configmaps"], resourceNames: names, verbs: ["get"] });
   });
 
   test.each(plainFiles)("is what $path was made of", async (file) => {

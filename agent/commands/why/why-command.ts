@@ -21,6 +21,7 @@ import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { formatJson, printable } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import { clusterOptions } from "../policy/ask-cluster.ts";
+import { askRuntime } from "./container-runtime.ts";
 import { thisNode } from "./this-node.ts";
 
 const action = "say why";
@@ -34,6 +35,11 @@ const options = {
     help: "what the pod's event or the runtime's log says, where no API server can be asked for it",
   },
   log: { value: "FILE", of: "file", help: "the agent's log (default: the journal of this node)" },
+  runtime: {
+    value: "SOCKET",
+    of: "file",
+    help: "of the container runtime on this node, which is asked of the pod's sandbox (default: containerd's, CRI-O's or k3s')",
+  },
   config: { value: "FILE", of: "file", help: `the agent's configuration (default ${paths.agentConfig})` },
   ...{ namespace: clusterOptions.namespace, json: clusterOptions.json },
   ...wayOptions,
@@ -43,6 +49,7 @@ interface Given extends Way {
   readonly node: string | undefined;
   readonly event: string | undefined;
   readonly log: string | undefined;
+  readonly runtime: string | undefined;
   readonly config: string | undefined;
   readonly namespace: string | undefined;
   readonly json: boolean;
@@ -51,8 +58,8 @@ interface Given extends Way {
 export const whyCommand = defineCommand({
   action,
   about: `Says why a pod has no network: the cause, what it rests on, what to do. Asks everybody who may know: the API server
-of the pod and its events, the agent of its last calls, addresses, interfaces and policies, and the node itself where
-no agent answers. Who cannot be asked is named. Without a pod: why the node gives pods none.`,
+of the pod and its events, the agent of its last calls, addresses, interfaces and policies, on the pod's node the
+container runtime, and the node itself where no agent answers. Who cannot be asked is named. Without a pod: why the node gives pods none.`,
   operands: [{ name: "POD", help: "namespace/pod, or a pod of --namespace", optional: true }],
   options,
   exits: {
@@ -71,7 +78,7 @@ no agent answers. Who cannot be asked is named. Without a pod: why the node give
       ...(client === undefined ? {} : { client: client.client }),
       open: (node) => wayTo(node, given, io, asked),
       isHere: (node) => node === hostname() || node === io.env["PIPETTE_NODE_NAME"],
-      ...(isLive ? { local: thisNode(given) } : {}),
+      ...(isLive ? { local: thisNode(given), runtime: (one, signal) => askRuntime(given.runtime, one, signal) } : {}),
       failures,
       ...(given.event === undefined
         ? {}

@@ -14,6 +14,7 @@ const configurations = () => import("./network-configuration.ts");
 const http2 = () => import("./http2.ts");
 const streams = () => import("./switch-streams.ts");
 const clusters = () => import("./clusters.ts");
+const documents = () => import("./documents.ts");
 const files = () => import("./node-files.ts");
 
 export const targets: readonly Listed[] = [
@@ -41,6 +42,11 @@ export const targets: readonly Listed[] = [
   listed("node-records", 2, async () => (await files()).nodeRecords),
   listed("host-local", 1, async () => (await import("./host-local.ts")).hostLocal),
   listed("database", 0.2, async () => (await import("./database.ts")).database),
+  listed("documents", 2, async () => (await documents()).documents),
+  listed("bundle-archive", 2, async () => (await documents()).bundleArchive),
+  listed("redaction", 2, async () => (await documents()).redaction),
+  listed("operator-cluster", 2, async () => (await import("./operator.ts")).operatorCluster),
+  listed("page", 6, async () => (await import("./page.ts")).page),
   listed("command-line", 3, async () => (await import("./command-line.ts")).commandLine),
 ];
 export const targetNames: readonly string[] = targets.map(({ name }) => name);

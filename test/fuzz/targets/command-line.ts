@@ -1,10 +1,13 @@
 import { nodesCommands, tenantsCommands } from "../../../agent/cluster/cli/commands.ts";
 import { agentCommand } from "../../../agent/commands/agent/agent-command.ts";
+import { bundleCommand } from "../../../agent/commands/bundle/bundle-command.ts";
 import { doctorCommand } from "../../../agent/commands/doctor/doctor-command.ts";
 import { installCommand, uninstallCommand } from "../../../agent/commands/install/mod.ts";
 import { statusCommand } from "../../../agent/commands/status/status-command.ts";
 import { traceCommand } from "../../../agent/commands/trace/trace-command.ts";
+import { whyCommand } from "../../../agent/commands/why/why-command.ts";
 import { loadIpamCommands } from "../../../ipam/mod.ts";
+import { getCommand, logLevelCommand } from "../../../operator/mod.ts";
 import { type Command, type CommandGroup, defineGroup } from "../../../shared/terminal/command.ts";
 import { parseLine } from "../../../shared/terminal/parse-line.ts";
 import { runCommand } from "../../../shared/terminal/run-command.ts";
@@ -12,7 +15,27 @@ import type { Opened, Target } from "../engine/target.ts";
 import { requireHarmless, textOf } from "./words.ts";
 
 const words = [
-  ...["agent", "status", "doctor", "trace", "ipam", "nodes", "tenants", "install", "uninstall", "list", "map", "show"],
+  ...[
+    "agent",
+    "status",
+    "doctor",
+    "trace",
+    "ipam",
+    "nodes",
+    "tenants",
+    "install",
+    "uninstall",
+    "list",
+    "get",
+    "why",
+    "bundle",
+    "log-level",
+    "-o",
+    "-A",
+    "--watch",
+    "map",
+    "show",
+  ],
   ...[
     "stats",
     "allocate",
@@ -48,6 +71,7 @@ async function commands(): Promise<{ readonly root: CommandGroup; readonly leave
   const entry = (name: string, node: Command | CommandGroup) => ({ name, summary: name, load: async () => node });
   const nodes: Readonly<Record<string, Command | CommandGroup>> = {
     ...{ agent: agentCommand, status: statusCommand, doctor: doctorCommand, trace: traceCommand },
+    ...{ get: getCommand, why: whyCommand, bundle: bundleCommand, "log-level": logLevelCommand },
     ...{ ipam: await loadIpamCommands(), nodes: nodesCommands, tenants: tenantsCommands },
     ...{ install: installCommand, uninstall: uninstallCommand },
   };

@@ -1,4 +1,5 @@
 import { CniCmdRequest, CniCmdResponse } from "../../../shared/proto/cni-messages.ts";
+import { runtimeService } from "../../../shared/proto/cri-messages.ts";
 import { HealthCheckRequest, ListPoliciesResponse } from "../../../shared/proto/daemon-services.ts";
 import {
   AllocateRequest,
@@ -32,6 +33,19 @@ const codecs: Readonly<Record<string, Codec<object>>> = {
   },
 };
 
+/** What a container runtime answers; it is only read. */
+const answers = Object.values(runtimeService).map(({ response }) => response as Codec<object>);
+
+function readAnswers(bytes: Uint8Array): void {
+  for (const codec of answers) {
+    try {
+      codec.decode(bytes);
+    } catch (caught) {
+      if (!(caught instanceof WireError)) throw caught;
+    }
+  }
+}
+
 function decode(name: string, bytes: Uint8Array): object | undefined {
   try {
     return codecs[name]?.decode(bytes);
@@ -60,6 +74,7 @@ export const protobuf: Target = {
   open: () => ({
     run: (input) => {
       for (const name in codecs) readAs(name, input);
+      readAnswers(input);
     },
   }),
 };
