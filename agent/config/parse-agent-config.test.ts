@@ -394,7 +394,7 @@ test("with a registry the first network's subnets may be left to it", () => {
   expect(networks[0]?.subnets).toEqual([]);
   expect(nodes).toEqual({
     name: hostname().toLowerCase(),
-    addresses: [],
+    ...{ addresses: [], probeIntervalMs: 60_000 },
     registry: { type: "static", file: "/n.yaml" },
   });
 });

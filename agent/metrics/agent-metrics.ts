@@ -67,6 +67,11 @@ export const agentMetrics = {
     labels: ["op"],
     buckets: callSeconds,
   },
+  pipette_hns_failures_total: {
+    kind: "counter",
+    help: "Calls of HNS that failed, by the function of Windows and the name of what it answered.",
+    labels: ["call", "code"],
+  },
   pipette_datapath_reconnects_total: {
     kind: "counter",
     help: "Connections made anew after the first.",
@@ -151,6 +156,16 @@ export const agentMetrics = {
   kubeproxy_sync_proxy_rules_endpoint_changes_pending: {
     kind: "gauge",
     help: "Changes of EndpointSlices that are not in force yet.",
+    labels: [],
+  },
+  pipette_doctor_findings: {
+    kind: "gauge",
+    help: "What disagrees on the node, by severity, as the doctor has found it at its last look.",
+    labels: ["severity"],
+  },
+  pipette_doctor_look_timestamp_seconds: {
+    kind: "gauge",
+    help: "When the doctor has looked last, in seconds since the Unix epoch.",
     labels: [],
   },
   pipette_agent_ready: { kind: "gauge", help: "Whether the agent serves calls.", labels: [] },

@@ -143,9 +143,14 @@ function record(
 }
 
 /** From the plugin's start, where it says when that was: what a pod waits for is not only our part. */
-function measure(
+export function measure(
   { meter }: Pick<AgentContext, "meter">,
-  ended: { readonly verb: CmdVerb; readonly code: number; readonly startedMs: number; readonly endedMs: number },
+  ended: {
+    readonly verb: CmdVerb | "GC" | "STATUS";
+    readonly code: number;
+    readonly startedMs: number;
+    readonly endedMs: number;
+  },
   { startedUptimeMs }: CallContext,
 ): void {
   if (meter === undefined) return;

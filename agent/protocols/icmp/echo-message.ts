@@ -38,13 +38,17 @@ export function echoRequest(
  * @param received what a socket gives: of a raw socket of IPv4 with the IP header in front
  */
 export function answers(family: Family, received: Uint8Array, isRaw: boolean, token: Uint8Array): boolean {
-  const at = family === 4 && isRaw ? ((received[0] ?? 0) & 0x0f) * 4 : 0;
+  const at = family === 4 && isRaw ? ipv4HeaderBytes(received[0] ?? 0) : 0;
   if (received.length < at + headerBytes + tokenBytes) return false;
   if (received[at] !== types[family].reply || received[at + 1] !== 0) return false;
   const from = at + headerBytes;
   for (let i = 0; i < tokenBytes; i++) if (received[from + i] !== token[i]) return false;
   return true;
 }
+
+/** By the first byte: version and length in words. One that is none is longer than any packet. */
+const ipv4HeaderBytes = (first: number): number =>
+  first >> 4 === 4 && (first & 0x0f) >= 5 ? (first & 0x0f) * 4 : Number.POSITIVE_INFINITY;
 
 /** RFC 1071, of bytes whose own checksum is 0. */
 function checksum(bytes: Uint8Array): number {
