@@ -6,7 +6,7 @@ import { Legend } from "../parts/legend.tsx";
 import { Card, Faults, Page } from "../parts/page.tsx";
 import { cellText, StripCanvas } from "../parts/strip-canvas.tsx";
 import { type Column, Table } from "../parts/table.tsx";
-import { age, counted, listed, percent } from "../parts/words.ts";
+import { age, counted, grouped, listed, percent } from "../parts/words.ts";
 import { hrefTo, refine, route } from "../route.ts";
 import { byName, documentOf, documentsOf } from "../stream/store.ts";
 
@@ -62,7 +62,7 @@ function PoolCard({ of: { node, pool, free }, address }: { readonly of: NodePool
   const { perHour, fullInMs } = forecast(pool, leases, Date.now());
   const pace =
     fullInMs === undefined ? "" : `, full in ${age(fullInMs)} at the pace of the last hour (${perHour} more)`;
-  const numbers = `${pool.allocated.toLocaleString("en")} allocated, ${pool.cooling} cooling, ${pool.releasing} releasing, ${percent(free, 1)} left${pace}`;
+  const numbers = `${grouped(pool.allocated)} allocated, ${pool.cooling} cooling, ${pool.releasing} releasing, ${percent(free, 1)} left${pace}`;
   return (
     <Card title={`${pool.network} on ${node}`}>
       <p class="quiet">
