@@ -185,6 +185,113 @@ describeWith("the page for a team, at a real API server", needs, () => {
     await controller.logged("a session of the page has ended");
   }, 240_000);
 
+  test("a viewer of one namespace is told about its policies, about no other's, and of no node", async () => {
+    for (const name of ["shop", "vault"]) {
+      await server.create("/api/v1/namespaces", { metadata: { name } });
+      await server.create(`/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: "default" } });
+    }
+    for (const [namespace, name] of [
+      ["shop", "web"],
+      ["shop", "db"],
+      ["vault", "safe"],
+    ] as const)
+      await policyPod(namespace, name);
+    await server.create("/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies", {
+      metadata: { name: "closed" },
+      spec: { podSelector: { matchLabels: { app: "db" } }, policyTypes: ["Ingress"] },
+    });
+    const page = await open();
+    await signIn(page, await viewerOf("shop", "erin"));
+    await page.getByText("Signed in as").waitFor(patience);
+    expect(await page.locator("nav a").allTextContents()).toEqual(["Policies"]);
+    const ask = async (from: string, to: string): Promise<void> => {
+      await page.getByLabel("From").fill(from);
+      await page.getByLabel("To", { exact: true }).fill(to);
+      await page.getByRole("button", { name: "Ask", exact: true }).click();
+    };
+    await ask("shop/web", "shop/db");
+    await page.getByText("shop/web may not reach shop/db: shop/closed isolates shop/db").first().waitFor(patience);
+    await ask("shop/web", "vault/safe");
+    await page.getByText(/erin.* cannot list resource "pods".* in the namespace "vault"/).waitFor(patience);
+    // What they may not have done is not done either where they ask for it without the page.
+    const status = await page.evaluate<number>(`fetch("/api/v1/commands", {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-pipette-page": localStorage.getItem("pipette-page-key") },
+      body: JSON.stringify({ name: "matrix", fields: {} }),
+    }).then(({ status }) => status)`);
+    expect(status).toBe(404);
+  }, 180_000);
+
+  /** Lists pods and policies of that namespace, and names of all. */
+  async function viewerOf(namespace: string, name: string): Promise<string> {
+    const token = await person(name, []);
+    const subjects = [{ kind: "ServiceAccount", name, namespace: "default" }];
+    const group = "rbac.authorization.k8s.io";
+    await server.create(`${rbac}/namespaces/${namespace}/roles`, {
+      metadata: { name: "looker", namespace },
+      rules: [
+        { apiGroups: [""], resources: ["pods"], verbs: ["list"] },
+        { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list"] },
+      ],
+    });
+    await server.create(`${rbac}/namespaces/${namespace}/rolebindings`, {
+      metadata: { name: "looker", namespace },
+      roleRef: { apiGroup: group, kind: "Role", name: "looker" },
+      subjects,
+    });
+    await server.create(`${rbac}/clusterroles`, {
+      metadata: { name: "namespaces-looker" },
+      rules: [{ apiGroups: [""], resources: ["namespaces"], verbs: ["list"] }],
+    });
+    await server.create(`${rbac}/clusterrolebindings`, {
+      metadata: { name: "namespaces-looker" },
+      roleRef: { apiGroup: group, kind: "ClusterRole", name: "namespaces-looker" },
+      subjects,
+    });
+    return token;
+  }
+
+  let lastAddress = 1;
+  async function policyPod(namespace: string, name: string): Promise<void> {
+    const path = `/api/v1/namespaces/${namespace}/pods`;
+    const containers = [{ name: "c", image: "none" }];
+    const spec = { nodeName: "node-b", automountServiceAccountToken: false, containers };
+    const pod = { metadata: { name, labels: { app: name } }, spec };
+    await eventually(async () => (await server.ask("POST", path, pod)).status === 201, `pod ${name}`);
+    const ip = `10.80.0.${++lastAddress}`;
+    await server.ask("PATCH", `${path}/${name}/status`, { status: { phase: "Running", podIP: ip, podIPs: [{ ip }] } });
+  }
+
+  test("who may list all of the cluster sees who reaches whom, by their own right", async () => {
+    const token = await person("fred", ["pipette-viewer"]);
+    await server.create(`${rbac}/clusterrolebindings`, {
+      metadata: { name: "fred-views" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "policy-looker" },
+      subjects: [{ kind: "ServiceAccount", name: "fred", namespace: "default" }],
+    });
+    await server.create(`${rbac}/clusterroles`, {
+      metadata: { name: "policy-looker" },
+      rules: [
+        { apiGroups: [""], resources: ["pods", "namespaces"], verbs: ["list"] },
+        { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list"] },
+      ],
+    });
+    const page = await open();
+    await signIn(page, token);
+    await page.getByText("Signed in as").waitFor(patience);
+    await page.goto(`${origin}/#/policies`);
+    await page.getByRole("region", { name: "Who reaches whom" }).getByText("shop/").first().waitFor(patience);
+    await page.getByLabel("NetworkPolicies in YAML or JSON").fill(
+      JSON.stringify({
+        ...{ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" },
+        metadata: { name: "quiet", namespace: "shop" },
+        spec: { podSelector: { matchLabels: { app: "web" } }, policyTypes: ["Ingress"] },
+      }),
+    );
+    await page.getByRole("button", { name: "Say what would change" }).click();
+    await page.getByText(/be opened, and \d+ closed/).waitFor(patience);
+  }, 120_000);
+
   test("a controller that is started anew has forgotten who was signed in, and they sign in again", async () => {
     const token = await person("dora", ["pipette-viewer"]);
     const page = await open();
