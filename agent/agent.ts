@@ -14,17 +14,19 @@ import type { System } from "../shared/server/system.ts";
 import { version } from "../shared/version.ts";
 import type { Joined } from "./cluster/join.ts";
 import type { NodeRegistry } from "./cluster/node-registry.ts";
-import { openEvents, openPolicies, openServices } from "./cluster-parts.ts";
+import { openEvents, openPolicies, openProbes, openServices } from "./cluster-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import { sweepLeftBehind } from "./conflist/left-behind.ts";
 import { RuntimeFile } from "./conflist/runtime-file.ts";
 import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
+import { HistoryOfAgent } from "./history-of-agent.ts";
 import { Joining } from "./joining.ts";
 import { measureAgent } from "./measure-agent.ts";
 import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
 import { tellOfNode } from "./node-events.ts";
 import type { NodePolicies } from "./policies/mod.ts";
+import type { PeerProbes } from "./reachability/mod.ts";
 import {
   Janitor,
   knowsEveryOwner,
@@ -107,6 +109,7 @@ export class Agent {
   readonly #runtimeFile: RuntimeFile;
   readonly #startedAtMs = Date.now();
   readonly #views: Views;
+  #probes: PeerProbes | undefined;
   #policies: NodePolicies | undefined;
   #services: NodeServices | undefined;
   #dataPath: DataPath | undefined;
@@ -155,7 +158,9 @@ export class Agent {
     const server = resources.use(SocketServer.claim(config.socket, "the agent", system));
     const watch = resources.use(new StoreWatch());
     const report = (line: string): void => logger.warn(line);
-    const allocator = resources.use(await openVerified(config.dataDir, report, { onDamage: watch.onDamage }));
+    const history = new HistoryOfAgent(config, logger);
+    const hooks = { onDamage: watch.onDamage, ended: history.ended };
+    const allocator = resources.use(await openVerified(config.dataDir, report, hooks));
     await watch.start(allocator.path, config.janitorIntervalMs);
     // Two agents with one store would take each other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
@@ -163,6 +168,7 @@ export class Agent {
     const swept = sweepLeftBehind(config);
     if (swept.length > 0) logger.info("removed what killed processes had left half written", { files: swept });
     if (registry !== undefined) resources.use(registry);
+    resources.use(await history.begin(allocator));
     dependencies.prepareNode?.();
     const context = new StartingContext(config, allocator, dependencies.livenessProbes, logger, dependencies.meter);
     const agent = new Agent(context, server, watch, dependencies, resources.move());
@@ -198,7 +204,7 @@ export class Agent {
 
   /** Tells a scrape what is there now. */
   async measure(samples: AgentSamples): Promise<void> {
-    const { peers } = this.#joining;
+    const peers = this.#joining.peersBy(this.#probes?.counts());
     const isReady = this.#state.t === "ready";
     const [context, dataPath, policies, services] = [this.#context, this.#dataPath, this.#policies, this.#services];
     const outages = (): Promise<readonly NodeProblem[]> => this.outages();
@@ -268,6 +274,7 @@ export class Agent {
       services: () => this.#services,
       refusals: () => this.#joining.refusals,
       troubles: () => this.#joining.troubles,
+      probes: () => this.#probes,
       configuration: async () => {
         const refused = this.#dependencies.refusedConfig?.();
         return [...(refused === undefined ? [] : [refused]), ...(await this.#runtimeFile.troubles())];
@@ -282,6 +289,7 @@ export class Agent {
     const sources = {
       ...{ context: this.#context, janitor: this.#janitor, info: this.#nodeInfo(), registry },
       node: nameOf(config.nodes ?? {}),
+      probes: () => this.#probes,
       policies: () => this.#policies,
       services: () => this.#services,
       logLevel: () => logLevels?.level() ?? config.logLevel,
@@ -336,6 +344,8 @@ export class Agent {
     await dataPath.start();
     await this.#policies?.begin([...(await dataPath.list()), ...allocator.list()].map(({ owner }) => owner));
     await this.#services?.begin();
+    this.#probes = await openProbes(joined?.membership, made, config, this.#context);
+    if (this.#probes !== undefined) this.#resources.use(this.#probes);
     await takeNetworksOver(this.#context);
     await reconcile(this.#context);
     if (this.#state.t === "stopping") return;

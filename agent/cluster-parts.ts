@@ -1,10 +1,13 @@
 import { CniCode, CniError } from "../shared/errors.ts";
 import type { KubernetesEvents } from "../shared/kubernetes/mod.ts";
+import { isWindows } from "../shared/os/platform.ts";
+import type { Cluster } from "./cluster/cluster.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import type { DataPath } from "./datapath/datapath.ts";
 import { timed } from "./metrics/meter.ts";
 import type { NodePolicies } from "./policies/mod.ts";
+import type { PeerProbes } from "./reachability/mod.ts";
 import type { AgentContext } from "./reconcile/mod.ts";
 import type { NodeServices } from "./services/mod.ts";
 
@@ -52,6 +55,26 @@ export async function openPolicies(
     connect: controllerAccess(config.policies, process.env),
   });
   return { policies, dataPath: policed(dataPath, policies) };
+}
+
+/** What asks whether other nodes' pods are reached; nothing where there are none, or nobody wants it. Linux alone can. */
+export async function openProbes(
+  cluster: Pick<Cluster, "peers" | "self"> | undefined,
+  { podMtu }: DataPath,
+  { nodes, dataPath, ovs }: AgentConfig,
+  { logger, meter }: Around,
+): Promise<PeerProbes | undefined> {
+  const { probeIntervalMs: intervalMs = 0 } = nodes ?? {};
+  // There pods have addresses of somebody else, and no gateway of ours.
+  const hasGateway = dataPath !== "ovs" || ovs?.mode !== "networkPolicyOnly";
+  if (cluster === undefined || intervalMs === 0 || isWindows || !hasGateway) return undefined;
+  const { Echo } = await import("./protocols/icmp/mod.ts");
+  const { PeerProbes } = await import("./reachability/mod.ts");
+  const echo = new Echo();
+  return new PeerProbes({
+    ...{ peers: cluster.peers, subnets: cluster.self.subnets, intervalMs, podMtu, logger, meter },
+    ask: (question, signal) => echo.ask(question, signal),
+  });
 }
 
 /** The services that are to be balanced, if any. @throws {CniError} 7 */

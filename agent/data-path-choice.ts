@@ -4,6 +4,7 @@ import { isWindows } from "../shared/os/platform.ts";
 import type { AgentDependencies } from "./agent.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
+import type { AgentMeter } from "./metrics/meter.ts";
 
 export type DataPathChoice = Pick<
   AgentDependencies,
@@ -21,10 +22,10 @@ export function wrongSystem({ dataPath }: Pick<AgentConfig, "dataPath">): string
  * Loads the data path that the configuration names, and no other.
  * @throws {CniError} code 7 where this system has no such data path
  */
-export function chooseDataPath(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+export function chooseDataPath(config: AgentConfig, logger: Logger, meter?: AgentMeter): Promise<DataPathChoice> {
   const is = wrongSystem(config);
   if (is !== undefined) throw new CniError(CniCode.invalidConfig, `Cannot run the agent: ${is}`);
-  const choices = { bridge: () => bridge(logger), ovs: () => ovs(config, logger), hns: () => hns(config, logger) };
+  const choices = { bridge: () => bridge(logger), ovs: () => ovs(config, logger), hns: () => hns(config, logger, meter) };
   return choices[config.dataPath]();
 }
 
@@ -60,7 +61,7 @@ async function ovs({ dataDir, ovs: section, networks }: AgentConfig, logger: Log
   };
 }
 
-async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice> {
+async function hns(config: AgentConfig, logger: Logger, meter: AgentMeter | undefined): Promise<DataPathChoice> {
   const { createHnsDataPath, createNodeSide, createOverlayDataPath } = await import("./datapath/hns/mod.ts");
   const { ovsOptionsFromConfig } = await import("./datapath/ovs/mod.ts");
   const { openHcn } = await import("./protocols/hcn/mod.ts");
@@ -75,7 +76,11 @@ async function hns(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
       const hns = createHnsDataPath({
         networks,
         dataDir,
-        hcn: openHcn({ deadlineMs: config.hnsTimeoutMs, onLost: ({ message }) => lost.resolve(message) }),
+        hcn: openHcn({
+          deadlineMs: config.hnsTimeoutMs,
+          onLost: ({ message }) => lost.resolve(message),
+          onFailure: ({ call, code }) => meter?.add("pipette_hns_failures_total", { call, code }),
+        }),
         node: side,
         logger,
         needsCleanup: needs.needsCleanup,

@@ -65,11 +65,14 @@ export class Joining {
       : [...all.slice(0, maxRefusals), `${all.length - maxRefusals} more records of the registry are refused`];
   }
 
-  /** Other nodes of the registry, as far as the node is a member. */
-  get peers(): { readonly accepted: number; readonly refused: number } | undefined {
+  /**
+   * Other nodes of the registry, each in one state, as far as the node is a member.
+   * @param probed those that are probed; absent: nobody knows how they are reached
+   */
+  peersBy(probed?: Readonly<Record<string, number>>): Readonly<Record<string, number>> | undefined {
     const membership = this.#membership;
     if (membership === undefined) return undefined;
-    return { accepted: membership.peers.current?.size ?? 0, refused: membership.refusals.length };
+    return { ...(probed ?? { unknown: membership.peers.current?.size ?? 0 }), refused: membership.refusals.length };
   }
 
   /** What does not work with the registry since the node has joined. */

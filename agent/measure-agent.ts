@@ -11,8 +11,8 @@ export interface MeasuredAgent {
   readonly isReady: boolean;
   /** What keeps the node from giving pods a network. */
   outages(): Promise<readonly unknown[]>;
-  /** Other nodes, and records of some that are refused; absent: the node is no member of a cluster. */
-  readonly peers: { readonly accepted: number; readonly refused: number } | undefined;
+  /** Other nodes by their state, and records of some that are refused; absent: the node is no member of a cluster. */
+  readonly peers: Readonly<Record<string, number>> | undefined;
   readonly dataPath: DataPath | undefined;
   readonly policies: NodePolicies | undefined;
   readonly services: NodeServices | undefined;

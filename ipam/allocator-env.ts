@@ -1,5 +1,6 @@
 import { isWindows } from "../shared/os/platform.ts";
 import { readFileNow } from "../shared/os/read-now.linux.ts";
+import type { Lease } from "./lease.ts";
 
 /** What the allocator takes from the system: the boot and the time. */
 export interface AllocatorEnv {
@@ -9,6 +10,11 @@ export interface AllocatorEnv {
   now(): number;
   /** Where the database lies; absent: in memory. */
   readonly dataDir?: string;
+  /**
+   * Told of each lease that begins to cool, with the time at which its owner left it, inside of the transaction; and
+   * whether there was ever a pod behind it, which an ADD that failed has not. Only the agent listens.
+   */
+  readonly ended?: ((lease: Lease, wasHeld: boolean) => void) | undefined;
 }
 
 /** A UUID and a line's end. */

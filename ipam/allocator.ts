@@ -47,6 +47,8 @@ export interface Allocation {
 export interface OpenOptions {
   /** Called when a use of the database shows damage; that use fails as well. */
   readonly onDamage?: (error: CniError) => void;
+  /** As `AllocatorEnv.ended`. */
+  readonly ended?: AllocatorEnv["ended"];
 }
 
 /** Addresses of one data directory. Every method is one transaction: done as a whole, durably, or without effect. */
@@ -72,7 +74,7 @@ export class Allocator implements Disposable {
    */
   static async open(dataDir: string, options: OpenOptions = {}): Promise<Allocator> {
     const store = await SqliteStore.open(databaseIn(dataDir), dataDir, options.onDamage);
-    return new Allocator(store, { bootId: readBootId(), now: Date.now, dataDir });
+    return new Allocator(store, { bootId: readBootId(), now: Date.now, dataDir, ended: options.ended });
   }
 
   /**
@@ -177,7 +179,7 @@ export class Allocator implements Disposable {
     if (!allocation.created) return;
     this.#store.transaction((): void => {
       for (const lease of allocation.leases) {
-        if (this.#same(lease, "allocated") !== undefined) this.#leave(lease, to);
+        if (this.#same(lease, "allocated") !== undefined) this.#leave(lease, to, false);
       }
     });
   }
@@ -239,9 +241,11 @@ export class Allocator implements Disposable {
   }
 
   /** The time restarts when `releasing` becomes `cooling`, because only then is the address out of use. */
-  #leave(lease: Lease, state: LeftState): Lease {
-    const left: Lease = { ...lease, state, releasedAtMs: this.#env.now() };
+  #leave(lease: Lease, state: LeftState, wasHeld = true): Lease {
+    const left = { ...lease, state, releasedAtMs: this.#env.now() };
     this.#store.put(left);
+    if (state === "cooling")
+      this.#env.ended?.({ ...left, releasedAtMs: lease.releasedAtMs ?? left.releasedAtMs }, wasHeld);
     if (lease.state === "allocated") {
       noteAddress(this.#store, lease);
       forgetInterface(this.#store, lease);

@@ -33,3 +33,6 @@ export const loadViews = () => import("./cli/views.ts");
 
 /** The unknown keys of an `ipam` section; only checks need them. */
 export const loadUnknownKeys = () => import("./config/unknown-keys.ts");
+
+/** Who had which address; only the agent writes it, and only people ask. */
+export const loadHistory = () => import("./history/mod.ts");

@@ -93,6 +93,11 @@ export const nodesSchema = object({
     "of the interface that the default route leads out by (Linux); `hns.nodeAddress` (Windows)",
   ),
   mac: optional(nodeMac, "of the interface with these addresses", "what it has"),
+  probeIntervalMs: defaulted(
+    integer(0, 3_600_000),
+    60_000,
+    "how often the others are asked, by the way of pods' packets, whether theirs are reached; `0`: never. Linux only",
+  ),
   registry: required(registry, "the nodes of the cluster"),
 });
 
@@ -119,6 +124,9 @@ export function checkNodes(nodes: WrittenNodes, findings: Findings): void {
   if (!isNodeName(nameOf(nodes)))
     findings.add(["nodes", "name"], `missing, and ${nameSource()} will not do for it, wanted ${nodeNameRule}`);
   checkFamilies(["nodes", "addresses"], nodes.addresses, findings);
+  const { probeIntervalMs } = nodes;
+  if (probeIntervalMs > 0 && probeIntervalMs < 1_000)
+    findings.add(["nodes", "probeIntervalMs"], `${probeIntervalMs}, wanted 1000 or more, or 0 for none`);
   if (nodes.registry.type === "etcd") checkEtcd(nodes.registry, findings);
 }
 

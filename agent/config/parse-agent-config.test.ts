@@ -395,6 +395,7 @@ test("with a registry the first network's subnets may be left to it", () => {
   expect(nodes).toEqual({
     name: hostname().toLowerCase(),
     addresses: [],
+    probeIntervalMs: 60_000,
     registry: { type: "static", file: "/n.yaml" },
   });
 });

@@ -141,6 +141,8 @@ export interface DataPath extends AsyncDisposable {
    * data path does not look for such.
    */
   tellTroubles?(tell: (trouble: string) => void): void;
+  /** Bytes of the largest packet between pods of different nodes, as they are made now; absent: it is not known. */
+  readonly podMtu?: number;
   /** Tells a scrape what only this data path has. */
   measure?(samples: AgentSamples): void;
   /** Absent: this data path enforces no network policies. */

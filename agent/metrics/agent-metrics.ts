@@ -2,6 +2,8 @@ import { type Definitions, processMetrics } from "../../shared/metrics/mod.ts";
 
 /** Of a call: an answer from memory takes a millisecond, and no runtime waits longer than half a minute. */
 const callSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+/** From one rack to another continent; a probe waits for a second. */
+const rttSeconds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 /** As kube-proxy has them. */
 const proxySeconds = Array.from({ length: 15 }, (_, i) => 0.001 * 2 ** i);
 const steps = (from: number, step: number, count: number): number[] =>
@@ -65,6 +67,11 @@ export const agentMetrics = {
     labels: ["op"],
     buckets: callSeconds,
   },
+  pipette_hns_failures_total: {
+    kind: "counter",
+    help: "Calls of HNS that failed, by the function of Windows and the name of what it answered.",
+    labels: ["call", "code"],
+  },
   pipette_datapath_reconnects_total: {
     kind: "counter",
     help: "Connections made anew after the first.",
@@ -72,8 +79,19 @@ export const agentMetrics = {
   },
   pipette_peers: {
     kind: "gauge",
-    help: "Other nodes of the registry: those that are connected, and records that are refused.",
+    help: "Other nodes of the registry, each in one state: as probed, and records that are refused.",
     labels: ["state"],
+  },
+  pipette_peer_probe_rtt_seconds: {
+    kind: "histogram",
+    help: "From a question to another node by the way of pods' packets to its answer, in seconds.",
+    labels: [],
+    buckets: rttSeconds,
+  },
+  pipette_peer_probe_failures_total: {
+    kind: "counter",
+    help: "Questions to other nodes by the way of pods' packets that were not answered.",
+    labels: [],
   },
   pipette_policy_rules: {
     kind: "gauge",
@@ -138,6 +156,16 @@ export const agentMetrics = {
   kubeproxy_sync_proxy_rules_endpoint_changes_pending: {
     kind: "gauge",
     help: "Changes of EndpointSlices that are not in force yet.",
+    labels: [],
+  },
+  pipette_doctor_findings: {
+    kind: "gauge",
+    help: "What disagrees on the node, by severity, as the doctor has found it at its last look.",
+    labels: ["severity"],
+  },
+  pipette_doctor_look_timestamp_seconds: {
+    kind: "gauge",
+    help: "When the doctor has looked last, in seconds since the Unix epoch.",
     labels: [],
   },
   pipette_agent_ready: { kind: "gauge", help: "Whether the agent serves calls.", labels: [] },

@@ -34,6 +34,8 @@ export class NodePresence implements AsyncDisposable {
     const { beatMs, contentMs } = options.times ?? presenceTimes;
     this.#beat = new ReconcileLoop({
       ...{ what: `the Lease of node "${node}"`, logger, everyMs: beatMs },
+      // An API server that comes back is not to hear from all nodes in the same second, again and again.
+      retry: { firstMs: Math.min(1_000, beatMs), longestMs: beatMs, jitter: 0.5 },
       reconcile: async () => {
         await this.#renew();
         return undefined;
@@ -82,7 +84,7 @@ export class NodePresence implements AsyncDisposable {
   async #write(): Promise<void> {
     const { client, node, look } = this.#options;
     const { node: document, addresses } = await look();
-    const status = nodeStatus(document, addresses);
+    const status = nodeStatus(document, addresses, Date.now());
     for (const { reason, message } of wanting(status)) this.#options.tell?.(reason, message);
     const path = `${nodeResource.path}/${node}`;
     const action = (verb: string): string => `${verb} PipetteNode "${node}"`;

@@ -23,6 +23,8 @@ export interface NodeStatus {
     readonly allocated: number;
     readonly free: string;
   }[];
+  /** Other nodes whose pods are reached, and all that are probed; absent where nobody probes. */
+  readonly peers?: { readonly reachable: number; readonly total: number };
   readonly conditions: readonly NodeCondition[];
 }
 
@@ -32,9 +34,16 @@ const maxPools = 64;
 /** From here on somebody has to act before pods wait: at 80 % soon, at 95 % now. */
 export const fullParts = { soon: 0.8, now: 0.95 } as const;
 
+/** How long a way to another node has to be lost until the cluster is told: a node that only boots is not worth a word of all others. */
+const toldAfterMs = 60_000;
+/** Other nodes that a message names. */
+const maxNamed = 5;
+
 /** What a node tells the cluster of itself, from the documents that people see. Pure. */
-export function nodeStatus(node: NodeDocument, { pools }: AddressesDocument): NodeStatus {
+export function nodeStatus(node: NodeDocument, { pools }: AddressesDocument, nowMs: number): NodeStatus {
+  const { reachable, total } = node.peers ?? {};
   return {
+    ...(reachable === undefined || total === undefined ? {} : { peers: { reachable, total } }),
     ...{ agentVersion: node.agentVersion, system: node.system, dataPath: node.dataPath, networks: node.networks },
     addresses: pools
       .slice(0, maxPools)
@@ -46,7 +55,7 @@ export function nodeStatus(node: NodeDocument, { pools }: AddressesDocument): No
       ...(node.policies === ""
         ? []
         : [holds("Policy", "InForce", "NotInForce", node.policyDifferences, node.policies)]),
-      ...(node.cluster === "" ? [] : [peers(node)]),
+      ...(node.cluster === "" ? [] : [peers(node, nowMs)]),
       holds(
         "Configuration",
         "InForce",
@@ -130,8 +139,26 @@ function ipam(node: NodeDocument, pools: readonly DocumentPool[]): NodeCondition
   return condition("Ipam", true, reason, message);
 }
 
-function peers({ registryTroubles, refusals, cluster }: NodeDocument): NodeCondition {
+function peers(node: NodeDocument, nowMs: number): NodeCondition {
+  const { registryTroubles, refusals, cluster } = node;
   const away = registryTroubles.map(({ what, reason }) => `cannot ${what}: ${reason}`);
   if (away.length > 0) return condition("Peers", false, "RegistryAway", summed(away, ""));
-  return holds("Peers", "Accepted", "RecordsRefused", refusals, cluster);
+  if (refusals.length > 0) return condition("Peers", false, "RecordsRefused", summed(refusals, ""));
+  const troubles = (node.peerTroubles ?? []).filter(({ sinceMs }) => sinceMs <= nowMs - toldAfterMs);
+  const lost = named(troubles.filter(({ state }) => state === "lost"));
+  if (lost !== "")
+    return condition("Peers", false, "NotReached", `pods of other nodes are no longer reached: of ${lost}`);
+  const narrow = named(troubles.filter(({ state }) => state === "mtu"));
+  if (narrow !== "")
+    return condition("Peers", false, "MtuTooLarge", `packets of pods' MTU do not reach other nodes: ${narrow}`);
+  const silent = named(troubles.filter(({ state }) => state === "silent"));
+  const more = silent === "" ? "" : `; pods of ${silent} were never reached since the agent's start`;
+  return condition("Peers", true, "Accepted", `${cluster}${more}`);
+}
+
+/** Names of nodes, the same as long as they are the same: an event is told once for them. */
+function named(troubles: NonNullable<NodeDocument["peerTroubles"]>): string {
+  const names = [...new Set(troubles.map(({ node }) => `"${node}"`))].sort();
+  const rest = names.length - maxNamed;
+  return rest > 0 ? `${names.slice(0, maxNamed).join(", ")} and ${rest} more` : names.join(", ");
 }

@@ -135,9 +135,9 @@ function record(
 }
 
 /** From the plugin's start, where it says when that was: what a pod waits for is not only our part. */
-function measure(
+export function measure(
   { meter }: Pick<AgentContext, "meter">,
-  verb: CmdVerb,
+  verb: CmdVerb | "GC" | "STATUS",
   code: number,
   receivedMs: number,
   { startedUptimeMs }: CallContext,

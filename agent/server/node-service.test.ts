@@ -5,15 +5,18 @@ import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { GcResponse, StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { ownerOf, type PartsInMemory, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
+import { RecordedMeter } from "../../test/fakes/recorded-meter.ts";
 import { Janitor } from "../reconcile/mod.ts";
 import { nodeRpcs } from "./node-service.ts";
 
 let parts: PartsInMemory;
+let meter: RecordedMeter;
 let notReady: string | undefined;
 let refused: string | undefined;
 
 beforeEach(async () => {
   parts = await partsInMemory();
+  meter = new RecordedMeter();
   notReady = undefined;
   refused = undefined;
 });
@@ -35,6 +38,7 @@ async function call(
     policyDifferences: () => Promise.resolve([]),
     services: () => undefined,
     refusals: () => [],
+    probes: () => undefined,
     state: () => "ready",
     troubles: () => [],
     configuration: async () => [],
@@ -46,7 +50,7 @@ async function call(
     requireAddresses: nothing,
     lackedAddress: nothing,
   };
-  const rpcs = nodeRpcs(parts, janitor, gate, info);
+  const rpcs = nodeRpcs(Object.assign(parts, { meter }), janitor, gate, info);
   const found = rpcs.find((candidate) => candidate.method.path === path);
   if (found === undefined) throw new Error(`No method ${path}`);
   const since = startedUptimeMs === undefined ? {} : { startedUptimeMs };
@@ -168,4 +172,28 @@ test("Status: what hurts new pods only is told to people, and not to a runtime, 
   expect(await problems("pods")).toEqual([]);
   await gc([]);
   expect(await problems("")).toEqual([]);
+});
+
+test("GC and STATUS are counted with the codes that a runtime gets, and what people ask is not", async () => {
+  const counted = (): readonly string[] => meter.told.splice(0).filter((one) => one.includes("requests_total"));
+  wire("a");
+  await gc(["a"]);
+  parts.dataPath.before = () => {
+    throw new Error("the kernel refuses");
+  };
+  await gc([]);
+  await gc([], AbortSignal.abort()).catch(() => undefined);
+  expect(counted()).toEqual([
+    "pipette_cni_requests_total{verb=GC,code=0}",
+    "pipette_cni_requests_total{verb=GC,code=11}",
+    "pipette_cni_requests_total{verb=GC,code=11}",
+  ]);
+  await call(nodeService.status.path, { network: "pods" });
+  notReady = "Cannot serve the node: the agent is still starting";
+  await call(nodeService.status.path, { network: "pods" });
+  await call(nodeService.status.path, { network: "" });
+  expect(counted()).toEqual([
+    "pipette_cni_requests_total{verb=STATUS,code=0}",
+    "pipette_cni_requests_total{verb=STATUS,code=50}",
+  ]);
 });

@@ -5,13 +5,14 @@ import { CniCode, CniError } from "../../shared/errors.ts";
 import type { NodeProblem, RegistryTrouble, StatusResponse } from "../../shared/proto/pipette-messages.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { Fields } from "../../shared/schema/json-fields.ts";
-import { type Rpc, rpc } from "../../shared/server/handlers.ts";
+import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
 import type { NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import { missingPlugins } from "../conflist/listed-plugins.ts";
+import type { PeerProbes } from "../reachability/mod.ts";
 import { type AgentContext, collect, type Janitor } from "../reconcile/mod.ts";
 import type { NodeServices } from "../services/mod.ts";
-import type { Gate } from "./cni-service.ts";
+import { type Gate, measure } from "./cni-service.ts";
 
 /** What `Status` tells about the agent itself. */
 export interface NodeInfo {
@@ -35,6 +36,8 @@ export interface NodeInfo {
   state(): string;
   /** What does not work with the registry now. */
   troubles(): readonly RegistryTrouble[];
+  /** What is known of the ways to other nodes' pods; absent: nobody probes. */
+  probes(): Pick<PeerProbes, "counts" | "troubles"> | undefined;
   /** Records of the registry that are not accepted, in sentences. */
   refusals(): readonly string[];
   /**
@@ -47,17 +50,23 @@ export interface NodeInfo {
 /** Our own service: GC, STATUS and queries of people. Failures are gRPC statuses. */
 export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, info: NodeInfo): readonly Rpc[] {
   return [
-    rpc(nodeService.gc, async (request, call) => {
-      gate.requireReady();
-      const collected = await collect(context, request, call);
-      const { removed, failures } = collected;
-      call.log.info("served", { verb: "GC", network: request.network, removed: removed.length, failures });
-      return gcAnswer(collected);
-    }),
+    rpc(nodeService.gc, (request, call) =>
+      measured(context, "GC", call, async () => {
+        gate.requireReady();
+        const collected = await collect(context, request, call);
+        const { removed, failures } = collected;
+        call.log.info("served", { verb: "GC", network: request.network, removed: removed.length, failures });
+        return { answer: gcAnswer(collected), code: failures.length === 0 ? 0 : CniCode.tryAgainLater };
+      }),
+    ),
     rpc(nodeService.status, async ({ network }, call) => {
-      const status = await statusOf(context, janitor, info, network);
-      call.log.debug("served", { verb: "STATUS", network, problems: status.problems });
-      return status;
+      const answered = async () => {
+        const answer = await statusOf(context, janitor, info, network);
+        call.log.debug("served", { verb: "STATUS", network, problems: answer.problems });
+        return { answer, code: statusCode(answer.problems) };
+      };
+      // Without a network it is people's.
+      return network === "" ? (await answered()).answer : await measured(context, "STATUS", call, answered);
     }),
     rpc(nodeService.listInterfaces, async () => {
       const interfaces = await context.dataPath.list();
@@ -72,6 +81,31 @@ export function nodeRpcs(context: AgentContext, janitor: Janitor, gate: Gate, in
       };
     }),
   ];
+}
+
+/** Counts a call with the code that the plugin makes of its answer. */
+async function measured<T>(
+  context: AgentContext,
+  verb: "GC" | "STATUS",
+  call: CallContext,
+  work: () => Promise<{ readonly answer: T; readonly code: number }>,
+): Promise<T> {
+  const startedMs = performance.now();
+  try {
+    const { answer, code } = await work();
+    measure(context, verb, code, startedMs, call);
+    return answer;
+  } catch (caught) {
+    measure(context, verb, CniError.from(caught).code, startedMs, call);
+    throw caught;
+  }
+}
+
+/** What STATUS fails with: the worst of them. */
+function statusCode(problems: readonly NodeProblem[]): number {
+  const codes = problems.map(({ code }) => code);
+  if (codes.includes(CniCode.limitedConnectivity)) return CniCode.limitedConnectivity;
+  return codes.length === 0 ? 0 : CniCode.notAvailable;
 }
 
 /** @param network empty: all of them, and all that is for people; else what a runtime asks every few seconds */
@@ -107,6 +141,8 @@ export async function statusOf(
     services: info.services()?.summary ?? "",
     serviceDifferences: isForPeople ? await differences(info) : [],
     servicesFault: info.services()?.fault ?? "",
+    peers: isOfRuntime ? undefined : info.probes()?.counts(),
+    peerTroubles: isOfRuntime ? [] : (info.probes()?.troubles() ?? []),
   };
 }
 

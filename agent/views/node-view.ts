@@ -2,6 +2,7 @@ import { documentVersion, maxTextChars, maxValues, type NodeDocument, nodeStates
 import { logLevels } from "../../shared/log.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { brief } from "../../shared/printable.ts";
+import type { PeerCounts, PeerTrouble } from "../../shared/proto/pipette-messages.ts";
 import { statusOf } from "../server/node-service.ts";
 import type { ViewSources } from "./view-sources.ts";
 
@@ -25,6 +26,8 @@ export async function nodeView({ context, janitor, info, node, logLevel }: ViewS
     registryTroubles: registryTroubles
       .slice(0, maxValues)
       .map(({ what, reason, sinceMs }) => ({ sinceMs, what: told(what), reason: told(reason) })),
+    ...(status.peers === undefined ? {} : { peers: withTotal(status.peers) }),
+    peerTroubles: status.peerTroubles.slice(0, maxValues).flatMap(peerTrouble),
     configuration: sentences(status.configuration),
     shortcomings: sentences(status.shortcomings),
     refusals: sentences(status.refusals),
@@ -33,6 +36,16 @@ export async function nodeView({ context, janitor, info, node, logLevel }: ViewS
     servicesFault: told(status.servicesFault),
   };
 }
+
+const withTotal = (peers: PeerCounts): NonNullable<NodeDocument["peers"]> => ({
+  total: Object.values(peers).reduce((sum, count) => sum + count, 0),
+  ...peers,
+});
+
+const peerTrouble = ({ state, message, ...more }: PeerTrouble): NonNullable<NodeDocument["peerTroubles"]> => {
+  const known = (["lost", "silent", "mtu"] as const).find((one) => one === state);
+  return known === undefined ? [] : [{ ...more, state: known, message: told(message) }];
+};
 
 const told = (sentence: string): string => brief(sentence, maxTextChars);
 

@@ -45,8 +45,9 @@ const callRow = (call: CallRecord): CallsDocument["calls"][number] => ({
 const microsOf = (ms: number): number => Math.max(0, Math.round(ms * 1000));
 
 /** @throws {CniError} 11 where the registry does not answer */
-export async function peersView({ registry, node }: ViewSources): Promise<PeersDocument> {
+export async function peersView({ registry, node, probes: probesOf }: ViewSources): Promise<PeersDocument> {
   const head = { kind: "peers", version: documentVersion, node } as const;
+  const probing = probesOf();
   if (registry === undefined) return { ...head, registry: "", peers: [], omitted: 0 };
   const { name, nodes } = await listNodes(registry, { rights: false });
   const { kept, omitted } = cut(
@@ -55,7 +56,12 @@ export async function peersView({ registry, node }: ViewSources): Promise<PeersD
   );
   const peers = kept.map(({ state, problem, ...peer }) => {
     const { uid: _, ...text } = textOfNode(peer);
-    return { ...text, self: peer.name === node, state, ...(problem === undefined ? {} : { problem }) };
+    const probes = probing?.of(peer.name) ?? [];
+    return {
+      ...{ ...text, self: peer.name === node, state },
+      ...(problem === undefined ? {} : { problem }),
+      ...(probes.length === 0 ? {} : { probes }),
+    };
   });
-  return { ...head, registry: name, peers, omitted };
+  return { ...head, registry: name, ...(probing === undefined ? {} : { probing: probing.about }), peers, omitted };
 }

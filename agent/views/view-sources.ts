@@ -5,6 +5,7 @@ import type { FindingsDocument } from "../../shared/documents/mod.ts";
 import { formatCidr, formatIp } from "../../shared/net/ip.ts";
 import type { NodeRegistry } from "../cluster/node-registry.ts";
 import type { NodePolicies } from "../policies/mod.ts";
+import type { PeerProbes } from "../reachability/mod.ts";
 import type { AgentContext, Janitor } from "../reconcile/mod.ts";
 import type { NodeInfo } from "../server/node-service.ts";
 import type { NodeServices } from "../services/mod.ts";
@@ -17,6 +18,8 @@ export interface ViewSources {
   /** The node's name. */
   readonly node: string;
   readonly registry: NodeRegistry | undefined;
+  /** What is known of the ways to other nodes' pods; absent: nobody probes. */
+  probes(): Pick<PeerProbes, "of" | "about"> | undefined;
   policies(): Pick<NodePolicies, "isolated" | "summary" | "differences"> | undefined;
   services(): Pick<NodeServices, "wanted" | "refusalOf"> | undefined;
   logLevel(): string;

@@ -22,11 +22,17 @@ beforeEach(async () => {
     ...{ version: "1.2.3", dataPath: "bridge", startedAtMs: 7 },
     ...{ callsInFlight: () => 2, notReady: () => undefined, refused: () => undefined, cluster: () => "" },
     ...{ policies: () => "", policyDifferences: async () => [], services: () => undefined, state: () => "ready" },
-    ...{ troubles: () => [], refusals: () => [], configuration: async () => ["agent.yaml is\u001b[2J wrong"] },
+    ...{
+      troubles: () => [],
+      probes: () => undefined,
+      refusals: () => [],
+      configuration: async () => ["agent.yaml is\u001b[2J wrong"],
+    },
   };
   sources = {
     ...{ context: parts, info, node: "a", registry: undefined },
     janitor: { pendingDetaches: () => 0 },
+    probes: () => undefined,
     policies: () => undefined,
     services: () => undefined,
     logLevel: () => "info",

@@ -9,6 +9,7 @@ import {
 import { brief } from "../../shared/printable.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
 import { flowsView } from "./flows-view.ts";
+import { historyView } from "./history-view.ts";
 import { nodeView } from "./node-view.ts";
 import { addressesView, leasesView, podsView } from "./pod-views.ts";
 import { callsView, findingsView, peersView } from "./state-views.ts";
@@ -30,6 +31,8 @@ const views: { readonly [K in NodeKind]: View<K> } = {
   pods: { make: podsView, freshMs: 300, isNamed: true },
   leases: { make: leasesView, freshMs: 300, isNamed: true },
   addresses: { make: addressesView, freshMs: 500 },
+  // Reads some megabytes at the most.
+  history: { make: historyView, freshMs: 2_000, isNamed: true },
   services: { make: servicesView, freshMs: 500, isNamed: true },
   policies: { make: policiesView, freshMs: 500, isNamed: true },
   flows: { make: flowsView, freshMs: 2_000, isNamed: true },

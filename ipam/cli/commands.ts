@@ -11,6 +11,11 @@ look-ups change nothing.`,
       summary: "all about an address, a pod or a sandbox",
       load: async () => (await import("./show.ts")).show,
     },
+    {
+      name: "history",
+      summary: "who had an address, and when",
+      load: async () => (await import("./history.ts")).history,
+    },
     { name: "map", summary: "a picture of the pool", load: async () => (await import("./map.ts")).map },
     { name: "stats", summary: "how full the pools are", load: async () => (await import("./stats.ts")).stats },
     {

@@ -1,5 +1,6 @@
 import { isNodeKind, type NodeKind, nodeKinds } from "../../shared/documents/mod.ts";
 import { CniError } from "../../shared/errors.ts";
+import { parseIp } from "../../shared/net/ip.ts";
 import { defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
 import { printableLines } from "../../shared/terminal/printable.ts";
@@ -16,16 +17,16 @@ import { watchNodes } from "./watch.ts";
 const kinds = ["nodes", ...nodeKinds] as const;
 
 /** Whose name is `namespace/pod`. */
-const ofPods: readonly string[] = ["pods", "leases", "policies", "calls"];
+const ofPods: readonly string[] = ["pods", "leases", "history", "policies", "calls"];
 
 export const getCommand = defineCommand({
   action: "show it",
-  about: `Shows what nodes and the cluster have: pods with their interfaces, leases, addresses, services, policies, flows,
-findings of the doctor, the last calls, the other nodes. By the socket of this node's agent, by the API server, or from
+  about: `Shows what nodes and the cluster have: pods with their interfaces, leases, addresses and who had them, services, policies,
+flows, findings of the doctor, the last calls, the other nodes and whether their pods are reached. By the socket of this node's agent, by the API server, or from
 a support bundle: the same command, and the same output.
 
-NAME is NAMESPACE/NAME, or NAME with --namespace, of pods, leases, policies and calls; NAMESPACE/NAME of services; of
-flows a table, whose flows are shown then.`,
+NAME is NAMESPACE/NAME, or NAME with --namespace, of pods, leases, history, policies and calls; of history also an
+address; NAMESPACE/NAME of services; of flows a table, whose flows are shown then.`,
   operands: [
     { name: "KIND", help: "of what", of: kinds },
     { name: "NAME", help: "only this one", optional: true },
@@ -84,6 +85,7 @@ export interface Asked {
 function nameOf(kind: NodeKind, name: string | undefined, namespace: string | undefined): { readonly name?: string } {
   if (!ofPods.includes(kind) && kind !== "services") return name === undefined ? {} : { name };
   if (name === undefined) return namespace === undefined || kind === "services" ? {} : { name: `${namespace}/` };
+  if (kind === "history" && parseIp(name) !== undefined) return { name };
   return { name: name.includes("/") ? name : `${namespace ?? "default"}/${name}` };
 }
 

@@ -1,4 +1,4 @@
-import type { NodeDocumentOf, NodeKind, NodesDocument } from "../../shared/documents/mod.ts";
+import type { DocumentProbe, NodeDocumentOf, NodeKind, NodesDocument } from "../../shared/documents/mod.ts";
 import { formatAge } from "../../shared/terminal/table.ts";
 import { amountText, type Column, listText, nothing, orNothing, podText, shortId, tookText } from "./columns.ts";
 
@@ -74,6 +74,24 @@ const addresses: Table<NodeDocumentOf<"addresses">, RowOf<"addresses">> = {
     { title: "FREE", of: ({ free }) => free },
     { title: "GATEWAYS", wide: true, of: ({ gateways }) => listText(gateways, true) },
     { title: "EXCLUDED", wide: true, of: ({ excluded }) => excluded },
+  ],
+};
+
+const history: Table<NodeDocumentOf<"history">, RowOf<"history">> = {
+  what: "holders of addresses that are known",
+  rowsOf: (document) => document.history,
+  omittedOf: ({ omitted }) => omitted,
+  columns: [
+    { title: "ADDRESS", of: ({ address }) => address },
+    { title: "POD", of: podText },
+    { title: "FROM", of: ({ fromMs }) => timeText(fromMs) },
+    { title: "UNTIL", of: ({ untilMs }) => (untilMs === undefined ? "now" : timeText(untilMs)) },
+    { title: "FOR", of: ({ fromMs, untilMs }, atMs) => formatAge(Math.max(0, (untilMs ?? atMs) - fromMs)) },
+    { title: "NETWORK", of: ({ network }) => network },
+    { title: "SANDBOX", wide: true, of: ({ containerId }) => shortId(containerId) },
+    { title: "IFNAME", wide: true, of: ({ ifname }) => ifname },
+    { title: "POD-UID", wide: true, of: ({ podUid }) => orNothing(podUid) },
+    { title: "GENERATION", wide: true, of: ({ generation }) => String(generation) },
   ],
 };
 
@@ -193,10 +211,15 @@ const peers: Table<NodeDocumentOf<"peers">, RowOf<"peers">> = {
   columns: [
     { title: "NAME", of: ({ name, self }) => (self ? `${name} (this node)` : name) },
     { title: "STATE", of: ({ state }) => state },
+    { title: "REACHED", of: ({ probes = [] }) => eachText(probes, ({ state }) => state) },
+    { title: "RTT", of: ({ probes = [] }) => eachText(probes, rttText) },
+    { title: "SEEN", of: ({ probes = [] }, atMs) => eachText(probes, ({ seenAtMs }) => agoText(seenAtMs, atMs)) },
+    { title: "LOST", of: ({ probes = [] }, atMs) => eachText(probes, (one) => lostText(one, atMs)) },
     { title: "ADDRESSES", of: (row) => listText(row.addresses) },
     { title: "SUBNETS", of: ({ subnets }) => listText(subnets) },
     { title: "MAC", wide: true, of: ({ mac }) => orNothing(mac) },
-    { title: "PROBLEM", of: ({ problem }) => orNothing(problem) },
+    { title: "PROBED", wide: true, of: ({ probes = [] }) => eachText(probes, ({ address }) => address) },
+    { title: "PROBLEM", of: ({ problem, probes = [] }) => orNothing(problem ?? probes.find(hasReason)?.reason) },
   ],
 };
 
@@ -218,7 +241,7 @@ const node: Table<NodeDocumentOf<"node">, RowOf<"node">> = {
 };
 
 export const tables: { readonly [K in NodeKind]: Table<NodeDocumentOf<K>, RowOf<K>> } = {
-  ...{ node, pods, leases, addresses, services, policies, flows: flowTables, findings, calls, peers },
+  ...{ node, pods, leases, addresses, history, services, policies, flows: flowTables, findings, calls, peers },
 };
 
 export const nodesTable: Table<NodesDocument, NodesDocument["nodes"][number]> = {
@@ -236,6 +259,23 @@ export const nodesTable: Table<NodesDocument, NodesDocument["nodes"][number]> = 
   ],
 };
 
+/** One value for all families where they are alike. */
+function eachText(probes: readonly DocumentProbe[], of: (probe: DocumentProbe) => string): string {
+  const texts = [...new Set(probes.map(of))];
+  return texts.length === 0 ? nothing : texts.join(",");
+}
+
+const rttText = ({ rttMicros }: DocumentProbe): string => (rttMicros === undefined ? nothing : tookText(rttMicros));
+
+const agoText = (ms: number | undefined, atMs: number): string =>
+  ms === undefined ? nothing : formatAge(Math.max(0, atMs - ms));
+
+/** Since when, of one that is not reached. */
+const lostText = ({ state, lostSinceMs }: DocumentProbe, atMs: number): string =>
+  state === "lost" || state === "silent" ? agoText(lostSinceMs, atMs) : nothing;
+
+const hasReason = ({ reason }: DocumentProbe): boolean => reason !== undefined;
+
 const agentText = (isReady: boolean | undefined, state: string | undefined): string =>
   isReady === undefined ? orNothing(state) : isReady ? "ready" : "not ready";
 
@@ -243,4 +283,10 @@ const agentText = (isReady: boolean | undefined, state: string | undefined): str
 function since(time: string, atMs: number): string {
   const ms = Date.parse(time);
   return Number.isNaN(ms) ? nothing : formatAge(atMs - ms);
+}
+
+/** Of milliseconds since 1970, in seconds. */
+function timeText(ms: number): string {
+  const time = new Date(ms);
+  return Number.isNaN(time.getTime()) ? nothing : `${time.toISOString().slice(0, 19)}Z`;
 }

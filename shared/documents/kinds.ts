@@ -1,6 +1,6 @@
 import type { Infer } from "../schema/mod.ts";
 import { nodesSchema } from "./cluster-documents.ts";
-import { addressesSchema, leasesSchema, podsSchema } from "./pod-documents.ts";
+import { addressesSchema, historySchema, leasesSchema, podsSchema } from "./pod-documents.ts";
 import { callsSchema, findingsSchema, nodeSchema, peersSchema } from "./state-documents.ts";
 import { flowsSchema, policiesSchema, servicesSchema } from "./traffic-documents.ts";
 
@@ -10,6 +10,7 @@ export const nodeDocuments = {
   pods: { schema: podsSchema, title: "the attachments of pods on a node" },
   leases: { schema: leasesSchema, title: "the leases of a node's allocator" },
   addresses: { schema: addressesSchema, title: "the addresses of a node's networks" },
+  history: { schema: historySchema, title: "who had the addresses of a node, and when" },
   services: { schema: servicesSchema, title: "the services that a node balances" },
   policies: { schema: policiesSchema, title: "the pods of a node that network policies isolate" },
   flows: { schema: flowsSchema, title: "the flows and rules of a node's data path" },

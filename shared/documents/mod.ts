@@ -17,8 +17,10 @@ export {
   type CellLetter,
   cellLetters,
   type DocumentLease,
+  type DocumentPeriod,
   type DocumentPod,
   type DocumentPool,
+  type HistoryDocument,
   type LeasesDocument,
   type PodsDocument,
 } from "./pod-documents.ts";
@@ -28,10 +30,13 @@ export {
   type DocumentCall,
   type DocumentFinding,
   type DocumentPeer,
+  type DocumentProbe,
   type FindingsDocument,
   type NodeDocument,
   nodeStates,
   type PeersDocument,
+  type ProbeState,
+  probeStates,
 } from "./state-documents.ts";
 export type {
   DocumentFlow,

@@ -114,3 +114,30 @@ export const addressesSchema = object({
 
 export type AddressesDocument = Infer<typeof addressesSchema>;
 export type DocumentPool = AddressesDocument["pools"][number];
+
+/** Who had the addresses of a node, and when. What is held now is part of it, without an end. */
+export const historySchema = object({
+  ...headOf("history"),
+  sinceMs: optional(count, "milliseconds since 1970: what ended before is not kept any more, or never was"),
+  history: required(
+    rows(
+      object({
+        network: required(sentence),
+        address: required(sentence, "without prefix length"),
+        containerId: required(sentence, "the sandbox"),
+        ifname: required(sentence),
+        podNamespace: optional(sentence, "absent where the runtime did not name the pod"),
+        podName: optional(sentence),
+        podUid: optional(sentence),
+        fromMs: required(count, "milliseconds since 1970"),
+        untilMs: optional(count, "when its owner left it; absent: it has it still"),
+        generation: required(count, "of the lease"),
+      }),
+    ),
+    "the latest to begin first",
+  ),
+  omitted,
+});
+
+export type HistoryDocument = Infer<typeof historySchema>;
+export type DocumentPeriod = HistoryDocument["history"][number];

@@ -18,6 +18,20 @@ const registryTrouble = object({
   sinceMs: required(count, "milliseconds since 1970"),
 });
 
+/**
+ * What is known of the way to another node's pods: `reachable` it answers; `lost` it did and does no more; `silent` it never
+ * has since the agent's start; `unknown` it was not asked yet.
+ */
+export const probeStates = ["reachable", "lost", "silent", "unknown"] as const;
+export type ProbeState = (typeof probeStates)[number];
+
+const peerTrouble = object({
+  node: required(sentence, "the other node"),
+  state: required(oneOf(["lost", "silent", "mtu"]), "`mtu`: small packets come through, and those of pods' MTU do not"),
+  message: required(sentence, "what it is and what is known of the cause"),
+  sinceMs: required(count, "milliseconds since 1970"),
+});
+
 /** As `pipette status --json` has it under `status`, and the log level. */
 export const nodeSchema = object({
   ...headOf("node"),
@@ -36,6 +50,17 @@ export const nodeSchema = object({
   services: required(sentence, "services, in words; empty where none are balanced"),
   problems: required(values(problem), "why pods get no network"),
   registryTroubles: required(values(registryTrouble)),
+  peers: optional(
+    object({
+      total: required(count, "other nodes that are probed"),
+      reachable: required(count),
+      lost: required(count),
+      silent: required(count),
+      unknown: required(count),
+    }),
+    "by the state of the way to their pods; absent where nobody probes",
+  ),
+  peerTroubles: optional(values(peerTrouble), "ways to other nodes' pods that do not work; the first of them"),
   configuration: required(sentences, "what is wrong with the present configuration files"),
   shortcomings: required(sentences, "what is missing for single pods or other nodes"),
   refusals: required(sentences, "records of the registry that are not accepted"),
@@ -104,9 +129,26 @@ export const callsSchema = object({
 export type CallsDocument = Infer<typeof callsSchema>;
 export type DocumentCall = CallsDocument["calls"][number];
 
+const probe = object({
+  address: required(
+    sentence,
+    "what is asked, by the way that pods' packets take: the gateway of the other node's pods",
+  ),
+  state: required(oneOf(probeStates)),
+  rttMicros: optional(count, "until the answer, smoothed, in microseconds; absent where none has come"),
+  lastRttMicros: optional(count, "of the last answer"),
+  seenAtMs: optional(count, "of the last answer, milliseconds since 1970"),
+  lostSinceMs: optional(count, "the first question without an answer; absent where the last was answered"),
+  failures: required(count, "questions in a row without an answer"),
+  reason: optional(sentence, "what is known of the cause"),
+  mtu: optional(count, "bytes of the largest packet that came through, where those of pods' MTU do not"),
+  podMtu: optional(count, "bytes of pods' MTU, where packets of that size were tried"),
+});
+
 export const peersSchema = object({
   ...headOf("peers"),
   registry: required(sentence, "which registry, in words; empty where the node is on its own"),
+  probing: optional(sentence, "how the others are probed, in words; absent where they are not"),
   peers: required(
     rows(
       object({
@@ -117,6 +159,7 @@ export const peersSchema = object({
         subnets: required(values(sentence), "of its pods"),
         mac: optional(sentence),
         problem: optional(sentence, "why the record is not used"),
+        probes: optional(values(probe), "of the way to its pods, one for each family; absent where nobody probes"),
         tunnelPort: optional(integer(1, 0xff_ff_ff_ff), "the OpenFlow port of the tunnel to it"),
       }),
     ),
@@ -127,3 +170,4 @@ export const peersSchema = object({
 
 export type PeersDocument = Infer<typeof peersSchema>;
 export type DocumentPeer = PeersDocument["peers"][number];
+export type DocumentProbe = Infer<typeof probe>;

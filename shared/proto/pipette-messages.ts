@@ -1,4 +1,4 @@
-import { flag, int32, int64, type MessageOf, message, repeated, text, texts } from "./wire.ts";
+import { flag, int32, int64, type MessageOf, message, nested, repeated, text, texts } from "./wire.ts";
 
 /**
  * The messages of `pipette.proto` around the service `Node`, proto3: what is absent reads as its zero value. What the
@@ -39,6 +39,22 @@ export const RegistryTrouble = message({
 });
 export type RegistryTrouble = MessageOf<typeof RegistryTrouble>;
 
+export const PeerCounts = message({
+  reachable: int64(1),
+  lost: int64(2),
+  silent: int64(3),
+  unknown: int64(4),
+});
+export type PeerCounts = MessageOf<typeof PeerCounts>;
+
+export const PeerTrouble = message({
+  node: text(1),
+  state: text(2),
+  message: text(3),
+  sinceMs: int64(4),
+});
+export type PeerTrouble = MessageOf<typeof PeerTrouble>;
+
 export const StatusResponse = message({
   problems: repeated(1, NodeProblem),
   version: text(2),
@@ -59,6 +75,8 @@ export const StatusResponse = message({
   services: text(17),
   serviceDifferences: texts(18),
   servicesFault: text(19),
+  peers: nested(20, PeerCounts),
+  peerTroubles: repeated(21, PeerTrouble),
 });
 export type StatusResponse = MessageOf<typeof StatusResponse>;
 

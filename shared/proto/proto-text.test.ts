@@ -30,6 +30,8 @@ const codecs: Readonly<Record<string, Codec<any>>> = {
   "pipette.v1.StatusRequest": pipette.StatusRequest,
   "pipette.v1.StatusResponse": pipette.StatusResponse,
   "pipette.v1.RegistryTrouble": pipette.RegistryTrouble,
+  "pipette.v1.PeerCounts": pipette.PeerCounts,
+  "pipette.v1.PeerTrouble": pipette.PeerTrouble,
   "pipette.v1.ListNodesRequest": daemon.ListNodesRequest,
   "pipette.v1.RegisteredNode": daemon.RegisteredNode,
   "pipette.v1.NodesPage": daemon.NodesPage,

@@ -31,6 +31,7 @@ const status = {
   refusals: [],
   state: "ready",
   registryTroubles: [],
+  peerTroubles: [],
   configuration: [],
 };
 const most = 4;

@@ -55,6 +55,7 @@ const empty = {
   refusals: [],
   state: "ready",
   registryTroubles: [],
+  peerTroubles: [],
   configuration: [],
 };
 

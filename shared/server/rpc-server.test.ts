@@ -40,6 +40,7 @@ const answer: StatusResponse = {
   refusals: [],
   state: "ready",
   registryTroubles: [],
+  peerTroubles: [],
   configuration: [],
 };
 

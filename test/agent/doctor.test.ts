@@ -344,7 +344,8 @@ describeWith("pipette doctor on a node that each test spoils in one place", ["ro
 
   test("a registry of nodes that cannot be read, or does not have this one", async () => {
     const file = join(home.directory, "nodes.yaml");
-    const nodes = { name: "n1", addresses: [], registry: { type: "static", file } } as const;
+    const registry = { type: "static", file } as const;
+    const nodes = { name: "n1", addresses: [], probeIntervalMs: 0, registry } as const;
     const found = async (): Promise<readonly string[]> =>
       (await singleLookFindings({ ...config, nodes })).map(({ code }) => code);
     expect(await found()).toEqual(["registry-unreachable"]);

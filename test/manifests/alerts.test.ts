@@ -48,6 +48,12 @@ const services = (last: string): Series => ({
   [`kubeproxy_sync_proxy_rules_last_timestamp_seconds{${node}}`]: last,
 });
 
+const peers = (counts: Readonly<Record<string, number>>): Series =>
+  Object.fromEntries(
+    Object.entries(counts).map(([state, count]) => [`pipette_peers{${node},state="${state}"}`, steady(count)]),
+  );
+const hns = (code: string): string => `pipette_hns_failures_total{${node},call="HcnCreateEndpoint",code="${code}"}`;
+
 const on = { instance: "n1" };
 const pods = { ...on, network: "pods" };
 
@@ -97,10 +103,23 @@ const cases: Readonly<Record<string, Case>> = {
   PipettePeersRefused: {
     fires: { [`pipette_peers{${node},state="refused"}`]: steady(2) },
     silent: {
-      [`pipette_peers{${node},state="accepted"}`]: steady(2),
+      [`pipette_peers{${node},state="reachable"}`]: steady(2),
       [`pipette_peers{${node},state="refused"}`]: steady(0),
     },
     labels: { ...on, state: "refused" },
+  },
+  PipettePeersLost: {
+    fires: { [`pipette_peers{${node},state="lost"}`]: steady(1) },
+    silent: {
+      [`pipette_peers{${node},state="lost"}`]: steady(0),
+      [`pipette_peers{${node},state="silent"}`]: steady(3),
+    },
+    labels: { ...on, state: "lost" },
+  },
+  PipetteNoPeerReached: {
+    fires: peers({ reachable: 0, lost: 0, silent: 3, unknown: 0 }),
+    silent: peers({ reachable: 1, lost: 2, silent: 3, unknown: 0 }),
+    labels: on,
   },
   PipettePoliciesAreLate: {
     fires: latency("pipette_policy_realization_seconds", true),
@@ -112,6 +131,19 @@ const cases: Readonly<Record<string, Case>> = {
     fires: { [`pipette_services{${node},state="refused"}`]: steady(1) },
     silent: { [`pipette_services{${node},state="accepted"}`]: steady(9) },
     labels: { ...on, state: "refused" },
+  },
+  PipetteDoctorFinds: {
+    fires: { [`pipette_doctor_findings{${node},severity="error"}`]: steady(1) },
+    silent: {
+      [`pipette_doctor_findings{${node},severity="error"}`]: steady(0),
+      [`pipette_doctor_findings{${node},severity="warning"}`]: steady(4),
+    },
+    labels: on,
+  },
+  PipetteHnsDoesNotAnswer: {
+    fires: { [hns("timeout")]: rising(1) },
+    silent: { [hns("HCN_E_ENDPOINT_NOT_FOUND")]: rising(9), [hns("timeout")]: steady(9) },
+    labels: on,
   },
   PipetteControllerNotReady: {
     fires: { [`pipette_controller_ready{${node}}`]: steady(0) },
@@ -191,6 +223,8 @@ describeWith("the alert rules", ["promtool"], () => {
     for (const { annotations, labels } of rules) {
       expect(Object.keys(annotations)).toEqual(["summary", "description"]);
       expect(["critical", "warning"]).toContain(labels["severity"]);
+      // A command, a number or a log that says more.
+      expect(annotations["description"]).toMatch(/"pipette |pipette_|[Ll]og\b/);
     }
   });
 });

@@ -103,7 +103,7 @@ describe.each(daemonSets)("$name of $file", ({ object: daemonSet, pod }) => {
 
   ifOf("linux")("has no more rights than it needs, which tests show to be enough", () => {
     const rights: Readonly<Record<string, readonly string[]>> = {
-      agent: ["NET_ADMIN", "SYS_ADMIN"],
+      agent: ["NET_ADMIN", "NET_RAW", "SYS_ADMIN"],
       uninstall: ["NET_ADMIN"],
       left: ["NET_ADMIN"],
       "ovs-vswitchd": ["NET_ADMIN"],

@@ -70,8 +70,8 @@ describeWith("the agent as a service of systemd, with the unit's rights", ["root
     expect(await node.run("pipette status")).toMatch(/^pipette agent /);
     const status = await node.run(`cat /proc/${await mainPid(node)}/status`);
     const of = (name: string): string => new RegExp(`^${name}:\\s*(\\S+)`, "m").exec(status)?.[1] ?? "";
-    // DAC_OVERRIDE, NET_ADMIN, SYS_PTRACE, SYS_ADMIN: include/uapi/linux/capability.h
-    const mask = [1n, 12n, 19n, 21n].reduce((sum, bit) => sum | (1n << bit), 0n);
+    // DAC_OVERRIDE, NET_ADMIN, NET_RAW, SYS_PTRACE, SYS_ADMIN: include/uapi/linux/capability.h
+    const mask = [1n, 12n, 13n, 19n, 21n].reduce((sum, bit) => sum | (1n << bit), 0n);
     expect([BigInt(`0x${of("CapBnd")}`), of("NoNewPrivs"), of("Seccomp")]).toEqual([mask, "1", "2"]);
   });
 

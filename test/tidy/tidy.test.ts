@@ -29,6 +29,7 @@ const agentRooms = [
     "conflist",
     "cluster",
     "datapath",
+    "reachability",
     "policies",
     "services",
     "reconcile",
@@ -106,7 +107,7 @@ const services = [
   ].map((room) => `shared/${room}/`),
   ...["read-document", "record-file", "mod"].map((name) => `shared/schema/${name}.ts`),
   "shared/os/atomic-file.ts",
-  ...["ipam/service/", "ipam/cli/", "cli.ts"],
+  ...["ipam/service/", "ipam/cli/", "ipam/history/", "cli.ts"],
 ];
 
 const bans: readonly Ban[] = [

@@ -1,4 +1,11 @@
-import type { DocumentPod, DocumentTable, NodeDocumentOf, NodeKind } from "../../shared/documents/mod.ts";
+import type {
+  DocumentPeriod,
+  DocumentPod,
+  DocumentProbe,
+  DocumentTable,
+  NodeDocumentOf,
+  NodeKind,
+} from "../../shared/documents/mod.ts";
 
 /** A node to be made up. */
 export interface GeneratedNode {
@@ -41,6 +48,34 @@ function podOf({ number, podNames = [] }: GeneratedNode, i: number): DocumentPod
     port: i + 3,
   };
 }
+
+const heldBy = (
+  { network, containerId, ifname, podNamespace = "", podName = "" }: DocumentPod,
+  address: string,
+  when: { readonly generation: number; readonly fromMs: number; readonly untilMs?: number },
+): DocumentPeriod => ({ network, address, containerId, ifname, podNamespace, podName, ...when });
+
+/** Of the way to another node's pods; one of the pairs is lost. */
+const probesOf = (from: number, to: number): readonly DocumentProbe[] => [
+  {
+    address: `10.20.${to}.1`,
+    ...(from === 1 && to === 3
+      ? {
+          state: "lost",
+          failures: 4,
+          seenAtMs: generatedAtMs - 300_000,
+          lostSinceMs: generatedAtMs - 240_000,
+          reason: "nothing comes back",
+        }
+      : {
+          state: "reachable",
+          failures: 0,
+          rttMicros: 300 + ((from * 31 + to * 17) % 900),
+          lastRttMicros: 280 + ((from * 31 + to * 17) % 900),
+          seenAtMs: generatedAtMs - ((from + to) % 60) * 1000,
+        }),
+  },
+];
 
 const tableNames = [
   "Classifier",
@@ -93,6 +128,25 @@ export function documentsOfNode(node: GeneratedNode, all: readonly GeneratedNode
         allocatedAt: at(i % 90),
       })),
     },
+    history: {
+      ...head,
+      kind: "history",
+      omitted: 0,
+      sinceMs: generatedAtMs - 86_400_000,
+      // Who has each address now, and who had it before.
+      history: pods.flatMap((pod, i) => [
+        heldBy(pod, addressOf(node.number, i), { generation: 1000 + i, fromMs: generatedAtMs - (i % 90) * 60_000 }),
+        heldBy(
+          { ...pod, podName: `${apps[(i + 3) % apps.length] ?? "web"}-${node.number}-old-${i}` },
+          addressOf(node.number, i),
+          {
+            generation: i + 1,
+            fromMs: generatedAtMs - 43_200_000,
+            untilMs: generatedAtMs - ((i % 90) + 5) * 60_000,
+          },
+        ),
+      ]),
+    },
     addresses: {
       ...head,
       kind: "addresses",
@@ -124,6 +178,7 @@ export function documentsOfNode(node: GeneratedNode, all: readonly GeneratedNode
       ...head,
       kind: "peers",
       registry: "the API server",
+      probing: "each every 60 s",
       omitted: 0,
       peers: all.map(({ name, number }) => ({
         name,
@@ -131,7 +186,7 @@ export function documentsOfNode(node: GeneratedNode, all: readonly GeneratedNode
         state: "ready",
         addresses: [`192.0.2.${number}`],
         subnets: [`10.20.${number}.0/24`],
-        ...(name === node.name ? {} : { tunnelPort: 2 }),
+        ...(name === node.name ? {} : { tunnelPort: 2, probes: probesOf(node.number, number) }),
       })),
     },
     services: {

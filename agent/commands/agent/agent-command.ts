@@ -17,6 +17,7 @@ import { nameOf } from "../../config/nodes-config.ts";
 import { openSecrets } from "../../config/own-files.ts";
 import { openFiles, readConfig, readText } from "../../config/read-config.ts";
 import { chooseDataPath } from "../../data-path-choice.ts";
+import { DoctorLooks } from "../../doctor-looks.ts";
 import { followConfig } from "../../followed-config.ts";
 import { HealthServer } from "../../health-server.ts";
 import type { AgentHttps, HttpsOptions } from "../../https-server.ts";
@@ -152,11 +153,12 @@ async function serve(config: AgentConfig, io: TerminalIo, watched: Watched): Pro
       examine: examineNode,
       ...(registry === undefined ? {} : { registry }),
       ...(followed === undefined ? {} : { refusedConfig: () => followed.refused() }),
-      ...(await chooseDataPath(config, logger)),
+      ...(await chooseDataPath(config, logger, https?.meter)),
     });
     health.started(agent);
     https?.read((samples) => agent.measure(samples));
     https?.tell(agent);
+    if (https !== undefined) https.read(presence.use(looksOf(agent, logger)).measure);
     presence.use(await openPresence(config, agent, { logger, env: io.env }));
     void warmUp(logger);
     return agent;
@@ -169,6 +171,13 @@ async function examineNode(config: AgentConfig): Promise<Examined> {
   const { findings, ...counted } = await examine(config);
   return { ...counted, findings: findings.map(findingView) };
 }
+
+/** The doctor looks seldom, so that a scrape need not. */
+const looksOf = (agent: Agent, logger: Logger): DoctorLooks =>
+  new DoctorLooks({
+    look: () => agent.document({ kind: "findings", name: "", ifNotRevision: "", waitMs: 0 }, never),
+    logger,
+  });
 
 /** Loaded where it is asked for: it holds the client of an API server. */
 async function openPresence(

@@ -6,6 +6,7 @@ import { isKubeProxyProblem } from "../../datapath/linux/kube-proxy.ts";
 import { isRulesProblem } from "../../datapath/linux/rule-keeper.ts";
 import type { Finding } from "./finding.ts";
 import type { NodeSnapshot } from "./node-snapshot.ts";
+import { peerFinding } from "./peer-findings.ts";
 
 /** Whether the agent serves, and what it says itself. */
 export function agentFindings({ agent, networks }: NodeSnapshot, socket: string): readonly Finding[] {
@@ -31,6 +32,7 @@ export function agentFindings({ agent, networks }: NodeSnapshot, socket: string)
     policyDifferences,
     serviceDifferences,
     servicesFault,
+    peerTroubles,
   } = agent.status;
   const unserved = networks.filter((name) => !served.includes(name));
   return [
@@ -43,6 +45,7 @@ export function agentFindings({ agent, networks }: NodeSnapshot, socket: string)
     ...(servicesFault === "" ? [] : [servicesNotFollowed(servicesFault)]),
     ...refusals.map(refused),
     ...registryTroubles.map(registryTrouble),
+    ...peerTroubles.map(peerFinding),
     ...(departing === 0 ? [] : [takingAway(departing)]),
     ...(running === version ? [] : [otherVersion(running)]),
     ...unserved.map(notServed),

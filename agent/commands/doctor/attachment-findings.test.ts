@@ -48,6 +48,7 @@ const answering = (callsInFlight = 0): NodeSnapshot["agent"] => ({
     refusals: [],
     state: "ready",
     registryTroubles: [],
+    peerTroubles: [],
     configuration: [],
   },
 });

@@ -99,7 +99,7 @@ function reportOf(
   { leases }: LeasesDocument,
 ): NodeReport {
   return {
-    status: { ...node, version: agentVersion },
+    status: { ...node, version: agentVersion, peerTroubles: node.peerTroubles ?? [] },
     interfaces: pods.map(({ network, containerId, ifname, hostIfname, ownLease }) => ({
       ...{ network, containerId, ifname, hostIfname, ownLease },
     })),
@@ -176,17 +176,32 @@ function asText({ status: answer, leases, interfaces, database }: NodeReport, no
       : [`shortcoming: services are not followed, and those in force stay: ${printable(answer.servicesFault)}`]),
     ...answer.serviceDifferences.map((sentence) => `shortcoming: of services: ${printable(sentence)}`),
     ...answer.refusals.map((sentence) => `refused: ${printable(sentence)}`),
+    ...answer.peerTroubles.map(
+      ({ message, sinceMs }) => `peers: ${printable(message)} (since ${new Date(sinceMs).toISOString()})`,
+    ),
   ];
   const out = [
     `pipette agent ${answer.version}, process ${answer.pid}, ${stateOf(answer)}up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
-    ...[answer.cluster, answer.policies, answer.services].filter((sentence) => sentence !== "").map(printable),
+    ...[answer.cluster, peersText(answer), answer.policies, answer.services]
+      .filter((sentence) => sentence !== "")
+      .map(printable),
     "",
     formatTable(networkRows(answer, leases, interfaces)),
     formatTable(interfaceRows(leases, interfaces)),
     ...(told.length === 0 ? ["no problems"] : told),
   ];
   return `${out.join("\n")}\n`;
+}
+
+/** Of other nodes' pods, as they are probed; empty where nobody does, or there are none. */
+function peersText({ peers }: StatusResponse): string {
+  const { reachable = 0, lost = 0, silent = 0, unknown = 0 } = peers ?? {};
+  const all = reachable + lost + silent + unknown;
+  if (all === 0) return "";
+  const others = Object.entries({ lost, "never reached": silent, "not asked yet": unknown });
+  const told = others.filter(([, count]) => count > 0).map(([word, count]) => `${count} ${word}`);
+  return `pods of ${reachable} of ${all} other nodes are reached${told.length === 0 ? "" : `, ${told.join(", ")}`}`;
 }
 
 /** The state is shown unless it is ready. */

@@ -12,7 +12,7 @@ import { kubeProxyBeside } from "../linux/kube-proxy.ts";
 import { removeNodeRoutes } from "../linux/node-routes.ts";
 import { forwardingProblems, ignoreRouters, routersAccepted, turnOnForwarding } from "../linux/node-sysctls.ts";
 import { type ForwardedNetwork, installPacketRules, missingPacketRules, packetTable } from "../linux/packet-rules.ts";
-import { planOf } from "../linux/plan.ts";
+import { defaultMtu, planOf } from "../linux/plan.ts";
 import { openSandbox } from "../linux/pod-end.ts";
 import { type Attachment, PodPairs } from "../linux/pod-pairs.ts";
 
@@ -104,6 +104,11 @@ class BridgeDataPath implements DataPath {
     if (cluster === undefined) return;
     const others = new OtherNodes({ cluster, socket, setRules: () => this.#followRules(), logger });
     this.#others = this.#resources.use(others);
+  }
+
+  get podMtu(): number {
+    const [first] = this.#networks.values();
+    return first?.mtu ?? defaultMtu;
   }
 
   async start(): Promise<void> {

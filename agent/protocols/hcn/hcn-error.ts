@@ -32,6 +32,12 @@ export class HcnError extends Error {
     this.timedOut = failure.timedOut ?? false;
   }
 
+  /** For numbers: one of the names that are known here, `timeout`, `none` where the service said no number, else `other`. */
+  get code(): string {
+    if (this.timedOut) return "timeout";
+    return this.hresult === 0 ? "none" : (known[this.hresult]?.[0] ?? "other");
+  }
+
   /** The object of the call, or one that it belongs to, is not there. */
   get isAbsence(): boolean {
     return isAbsence(this.hresult);

@@ -60,6 +60,33 @@ test("a long list is looked at in parts, each of which has a deadline of its own
   expect(counts).toEqual([0, 100, 100, 50]);
 });
 
+test("each call that fails is told of, by the function of Windows and the name of its answer", async () => {
+  const failures = [
+    { call: "HcnCreateNetwork", hresult: 0x803b0010 },
+    { call: "HcnCreateNetwork", hresult: 0x803b9999 },
+    { call: "HcnCreateNetwork" },
+    { call: "HcnCreateNetwork", timedOut: true },
+  ];
+  const told: string[] = [];
+  const over = {
+    leaked: 0,
+    async call(action: string) {
+      throw new HcnError({ action, call: "", ...failures.shift() });
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const hcn = hcnOver(over, ({ call, code }) => told.push(`${call} ${code}`));
+  const create = (): Promise<HcnError> => refused(hcn.createNetwork(settings));
+  for (const code of ["HCN_E_NETWORK_ALREADY_EXISTS", "other", "none", "timeout"])
+    expect((await create()).code).toBe(code);
+  expect(told).toEqual([
+    "HcnCreateNetwork HCN_E_NETWORK_ALREADY_EXISTS",
+    "HcnCreateNetwork other",
+    "HcnCreateNetwork none",
+    "HcnCreateNetwork timeout",
+  ]);
+});
+
 describe("HNS on threads of its own", () => {
   test("every call there and back", async () => {
     const hcn = open();

@@ -16,6 +16,8 @@ export interface HcnOptions {
   readonly maxLeaked?: number;
   /** There are more of them: the process has to end, and its supervisor to start it again. */
   readonly onLost?: (reason: HcnError) => void;
+  /** Told of each call that fails, also where its caller takes that for an answer. */
+  readonly onFailure?: (failure: HcnError) => void;
   /** First file of the threads. Absent: the one that calls the libraries of Windows. */
   readonly file?: string | URL;
 }
@@ -33,13 +35,15 @@ export function openHcn(options: HcnOptions = {}): Hcn {
       maxLeaked: options.maxLeaked ?? limits.hcnLeakedThreads,
       onLost: options.onLost ?? (() => undefined),
     }),
+    options.onFailure,
   );
 }
 
 /** What carries calls to HNS and answers back: threads, since a call may never return. */
 export type HcnCalls = Pick<CallThreads, "call" | "leaked" | typeof Symbol.asyncDispose>;
 
-export const hcnOver = (calls: HcnCalls): Hcn => new ConnectedHcn(calls);
+export const hcnOver = (calls: HcnCalls, onFailure?: HcnOptions["onFailure"]): Hcn =>
+  new ConnectedHcn(calls, onFailure);
 
 /**
  * Objects of a list that are looked at by one call: each takes HNS milliseconds, and thousands would take longer than a
@@ -51,9 +55,11 @@ type Reader<T> = (document: HcnDocument) => T | undefined;
 
 class ConnectedHcn implements Hcn {
   readonly #calls: HcnCalls;
+  readonly #onFailure: HcnOptions["onFailure"];
 
-  constructor(calls: HcnCalls) {
+  constructor(calls: HcnCalls, onFailure: HcnOptions["onFailure"]) {
     this.#calls = calls;
+    this.#onFailure = onFailure;
   }
 
   get leaked(): number {
@@ -177,8 +183,13 @@ class ConnectedHcn implements Hcn {
     return understood(action, await this.#call(action, task), read);
   }
 
-  #call(action: string, task: HcnTask): Promise<unknown> {
-    return this.#calls.call(action, task);
+  async #call(action: string, task: HcnTask): Promise<unknown> {
+    try {
+      return await this.#calls.call(action, task);
+    } catch (caught) {
+      if (caught instanceof HcnError) this.#onFailure?.(caught);
+      throw caught;
+    }
   }
 }
 

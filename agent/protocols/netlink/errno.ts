@@ -24,6 +24,7 @@ export const Errno = {
   ERANGE: 34,
   ENAMETOOLONG: 36,
   ELOOP: 40,
+  EDESTADDRREQ: 89,
   EMSGSIZE: 90,
   EPROTONOSUPPORT: 93,
   EOPNOTSUPP: 95,
@@ -34,7 +35,10 @@ export const Errno = {
   ENETUNREACH: 101,
   ENOBUFS: 105,
   ENOTCONN: 107,
+  ECONNREFUSED: 111,
+  EHOSTDOWN: 112,
   EHOSTUNREACH: 113,
+  ENOKEY: 126,
 } as const;
 
 const names = new Map<number, string>(Object.entries(Errno).map(([name, number]) => [number, name]));

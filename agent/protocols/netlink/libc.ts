@@ -5,12 +5,14 @@ const symbols = {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
   bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
   send: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   recv: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   setns: { args: ["i32", "i32"], returns: "i32" },
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },
+  clock_gettime: { args: ["i32", "ptr"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 

@@ -13,8 +13,9 @@ export {
   listConnections,
   readConnection,
 } from "./connections.ts";
-export { Errno } from "./errno.ts";
+export { Errno, errnoName } from "./errno.ts";
 export { Kernel } from "./kernel.ts";
+export { Libc, pinned } from "./libc.ts";
 export {
   addAltName,
   createBridge,

@@ -25,6 +25,8 @@ export interface LabOptions {
     readonly clusterSubnets?: readonly string[];
     readonly services?: { readonly file: string; readonly cidrs?: readonly string[] };
   };
+  /** How often nodes ask each other whether pods are reached. Default: never, so that nothing but pods is on the wire. */
+  readonly probeIntervalMs?: number;
   /** More sections of a node's agent.yaml. */
   readonly sections?: (node: string) => object;
 }
@@ -96,14 +98,14 @@ export class Lab implements AsyncDisposable {
   /** One more, with its switch; its agent does not run yet. */
   async addNode(link: Link): Promise<LabNode> {
     const number = ++this.#numbered;
-    const { dataPath = "ovs", ovs = {}, sections } = this.#options;
+    const { dataPath = "ovs", ovs = {}, sections, probeIntervalMs = 0 } = this.#options;
     const { nic = dataPath === "ovs" ? "outer-bridge" : "plain" } = this.#options;
     const registry = {
       type: "etcd",
       endpoints: etcdMembers.map((address) => `http://${address}:2379`),
       networks: clusterNetworks,
     };
-    const config = { ...sections?.(`n${number}`), ovs, nodes: { registry } };
+    const config = { ...sections?.(`n${number}`), ovs, nodes: { registry, probeIntervalMs } };
     const hasOwnRun = ovs.encryption !== undefined;
     const place = { number, link, nic, dataPath, executables, hasOwnRun, parent: this.directory };
     const node = await LabNode.start({ ...place, config }, this.underlay);

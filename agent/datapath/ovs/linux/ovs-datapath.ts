@@ -101,6 +101,10 @@ class OvsDataPath implements DataPath {
     this.#masquerade = this.#resources.use(new Masquerade(options, filters, serviceSets));
   }
 
+  get podMtu(): number {
+    return this.#network.mtu ?? 0;
+  }
+
   async start(): Promise<void> {
     await this.#encryption.close();
     try {
