@@ -112,6 +112,34 @@ describeWith("the page in a browser", ["chromium"], () => {
     await page.getByRole("button", { name: "node-2 ready" }).waitFor(patience);
   });
 
+  test("who had an address before, and how long packets take to each other node", async () => {
+    await serve();
+    const { page, faults } = await open();
+    await go(page, "addresses?node=node-1&address=10.20.1.4");
+    const history = page.getByRole("region", { name: "Who had 10.20.1.4 of node-1, and when" });
+    await history.getByText("-1-old-2").waitFor(patience);
+    expect(await history.locator("tbody tr").count()).toBe(2);
+    await history.getByText("now").waitFor(patience);
+    await go(page, "map?node=node-1");
+    const ways = page.getByRole("region", { name: "Ways of pods' packets from node-1" });
+    await ways
+      .getByText(/^\d+ µs$/)
+      .first()
+      .waitFor(patience);
+    source.change("node-1", "peers", (before) => ({
+      ...before,
+      peers: before.peers.map((peer) => ({
+        ...peer,
+        ...(peer.name === "node-3"
+          ? { probes: [{ address: "10.20.3.1", state: "lost", failures: 4, reason: "nothing comes back" } as const] }
+          : {}),
+      })),
+    }));
+    await ways.getByText("10.20.3.1 answers no more: nothing comes back").waitFor(patience);
+    await page.getByText("1 way between nodes of 6 is not fine: node-1 to node-3.").waitFor(patience);
+    expect(faults).toEqual([]);
+  });
+
   test("by keyboard: to the content, along a strip, to the search, out of it", async () => {
     await serve();
     const { page } = await open();

@@ -9,6 +9,7 @@ import { type Column, Table } from "../parts/table.tsx";
 import { age, counted, grouped, listed, percent } from "../parts/words.ts";
 import { hrefTo, refine, route } from "../route.ts";
 import { byName, documentOf, documentsOf } from "../stream/store.ts";
+import { AddressHistory } from "./address-history.tsx";
 
 const allNodes = "all nodes";
 /** Nodes whose strips are drawn together; the others one by one. */
@@ -39,6 +40,7 @@ export function Addresses() {
       {shown.length > mostStrips && (
         <p class="quiet">{counted(shown.length - mostStrips, "pool")} more: choose a node to see its own</p>
       )}
+      {node !== "" && address !== "" && <AddressHistory node={node} address={address} />}
       {shown.length > 1 && <PoolTable pools={shown} />}
       {(node !== "" || nodes.length === 1) && <Leases node={node === "" ? (nodes[0] ?? "") : node} />}
     </Page>
