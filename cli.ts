@@ -43,7 +43,14 @@ const pipette: CommandGroup = defineGroup({
     {
       name: "controller",
       summary: "compute the cluster's network policies for its nodes",
-      load: async () => (await import("./controller/controller-command.ts")).controllerCommand,
+      load: async () =>
+        (await import("./controller/controller-command.ts")).controllerCommand((access) => ({
+          run: async (args, options) =>
+            await (await import("./agent/commands/policy/hosted-policies.ts")).runHostedPolicy(args, {
+              ...options,
+              ...{ access, env: process.env },
+            }),
+        })),
     },
     {
       name: "get",

@@ -1,3 +1,4 @@
+import type { ProgramFor } from "../operator/page/team/mod.ts";
 import type { ClusterAccess } from "../shared/access/mod.ts";
 import type { ServerTls } from "../shared/https/mod.ts";
 import { ApiClient, type ClusterAccess as ClusterPlace } from "../shared/kubernetes/mod.ts";
@@ -12,6 +13,8 @@ export interface PageOptions {
   readonly hosts: readonly string[];
   /** Those who say truly where a request comes from. */
   readonly proxies: readonly Cidr[];
+  /** What answers people's questions about policies. */
+  readonly programFor: ProgramFor;
 }
 
 export interface PageSurroundings {
@@ -35,10 +38,10 @@ export interface Page extends AsyncDisposable {
  * @throws {Error} where nobody may listen there
  */
 export async function startPage(
-  { listen, hosts, proxies }: PageOptions,
+  { listen, hosts, proxies, programFor }: PageOptions,
   { cluster, env, access, logger, namespace, certificates }: PageSurroundings,
 ): Promise<Page> {
-  const { ClusterSource, pageFiles, TeamPage } = await import("../operator/page/team/mod.ts");
+  const { accessAs, ClusterSource, commandsFor, pageFiles, TeamPage } = await import("../operator/page/team/mod.ts");
   // On a connection of its own: questions that wait are many, and the controller's watches go first.
   const agents = new ClusterSource(new ApiClient(cluster, { env }), namespace);
   const files = await pageFiles();
@@ -46,7 +49,7 @@ export async function startPage(
     ...{ access, agents, namespace, hosts, proxies, logger, listen, files },
     // Browsers would ask their users for a certificate.
     tls: () => ({ cert: certificates.serving.cert, key: certificates.serving.key }),
-    commandsFor: async () => ({ names: [], run: async () => ({ line: "" }) }),
+    commandsFor: (person, token) => commandsFor(person, accessAs(token, cluster), programFor),
   });
   logger.info("the page is served", { port: page.port, hosts });
   return page;

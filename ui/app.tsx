@@ -16,7 +16,9 @@ effect(() => {
   document.title = `${link.value.t === "signed out" ? "Sign in" : page.title} – Pipette`;
 });
 
-const pagesThere = () => pages.filter(({ isThere }) => isThere?.() !== false);
+function pagesThere() {
+  return pages.filter(({ isThere }) => isThere?.() !== false);
+}
 
 function pageNow() {
   const there = pagesThere();

@@ -81,22 +81,25 @@ const commands: Readonly<Record<string, PageCommand>> = {
 export class PageCommands implements Commands {
   readonly #program: OwnProgram;
   readonly #places: CommandPlaces;
+  readonly #only: readonly string[] | undefined;
   #running = 0;
 
-  constructor(program: OwnProgram, places: CommandPlaces) {
+  /** @param only names of those that are offered; absent: all that can be run */
+  constructor(program: OwnProgram, places: CommandPlaces, only?: readonly string[]) {
     this.#program = program;
     this.#places = places;
+    this.#only = only;
   }
 
   get names(): readonly string[] {
-    return Object.keys(commands).filter((name) => this.#isThere(commands[name]));
+    return Object.keys(commands).filter((name) => this.#isOffered(name));
   }
 
   /** @param input as it came @throws {Refusal} */
   async run(input: unknown): Promise<CommandAnswer> {
     const { name, fields, preview } = readInput(input);
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-    if (command === undefined || !this.#isThere(command)) throw new Refusal(404, `there is no command "${name}" here`);
+    if (command === undefined || !this.#isOffered(name)) throw new Refusal(404, `there is no command "${name}" here`);
     for (const field of command.fields)
       if ((fields[field] ?? "") === "") throw new Refusal(422, `the field "${field}" is empty`);
     const args = command.args(fields);
@@ -116,8 +119,10 @@ export class PageCommands implements Commands {
     }
   }
 
-  #isThere(command: PageCommand | undefined): boolean {
-    return command !== undefined && this.#places[command.needs] !== undefined;
+  #isOffered(name: string): boolean {
+    const command = commands[name];
+    const isThere = command !== undefined && this.#places[command.needs] !== undefined;
+    return isThere && this.#only?.includes(name) !== false;
   }
 }
 

@@ -137,6 +137,42 @@ describeWith("the chart", ["linux", "helm"], () => {
     expect(JSON.stringify(object(objects, "Role", "pipette-controller"))).toContain("antrea-ca");
   });
 
+  test("serves the page for a team only where that is asked for, with the rights that it needs then, and no others", async () => {
+    const on = ["controller.enabled=true", "metrics.enabled=true"];
+    const named = async (...more: readonly string[]) =>
+      (await objectsOf(...on, ...more)).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    const before = await named();
+    expect(before.filter((name) => name.endsWith("pipette-page"))).toEqual([]);
+    const page = ["controller.page.enabled=true", 'controller.page.hosts=["net.example:8443"]'];
+    const added = (await named(...page)).filter((name) => !before.includes(name));
+    expect(added.toSorted()).toEqual(
+      ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service"].map((kind) => `${kind} pipette-page`),
+    );
+    const objects = await objectsOf(
+      ...on,
+      ...page,
+      'controller.page.proxies=["10.0.0.0/8"]',
+      "controller.page.ingress.enabled=true",
+    );
+    expect(object(objects, "Role", "pipette-page")["rules"]).toEqual([
+      { apiGroups: [""], resources: ["pods/proxy"], verbs: ["get"] },
+      { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: ["pipette-operator"], verbs: ["create"] },
+    ]);
+    expect(object(objects, "ClusterRole", "pipette-page")["rules"]).toEqual([
+      { apiGroups: [""], resources: ["nodes"], verbs: ["list"] },
+    ]);
+    const { command, ports } = object(objects, "Deployment", "pipette-controller")["spec"].template.spec.containers[0];
+    const words = ["--page", "[::]:10353", "--page-host", "net.example:8443", "--page-proxy", "10.0.0.0/8"];
+    expect(command.join(" ")).toContain(words.join(" "));
+    expect(ports).toContainEqual({ name: "page", containerPort: 10_353, hostPort: 10_353, protocol: "TCP" });
+    expect(object(objects, "Ingress", "pipette-page")["spec"].rules[0].host).toBe("net.example");
+    await expect(objectsOf("controller.enabled=true", ...page)).rejects.toThrow("wants metrics.enabled");
+    await expect(
+      objectsOf(...on, "controller.page.enabled=true", "controller.page.ingress.enabled=true"),
+    ).rejects.toThrow("wants a name");
+    await expect(objectsOf(...on, 'controller.page.hosts=["https://x"]')).rejects.toThrow("hosts");
+  });
+
   test("renders agent.yaml from what its values say, and mounts what that names", async () => {
     const config = {
       dataDir: "/data/pipette",

@@ -55,25 +55,15 @@ const heldBy = (
   when: { readonly generation: number; readonly fromMs: number; readonly untilMs?: number },
 ): DocumentPeriod => ({ network, address, containerId, ifname, podNamespace, podName, ...when });
 
-/** Of the way to another node's pods; one of the pairs is lost. */
+/** Of the way to another node's pods. */
 const probesOf = (from: number, to: number): readonly DocumentProbe[] => [
   {
     address: `10.20.${to}.1`,
-    ...(from === 1 && to === 3
-      ? {
-          state: "lost",
-          failures: 4,
-          seenAtMs: generatedAtMs - 300_000,
-          lostSinceMs: generatedAtMs - 240_000,
-          reason: "nothing comes back",
-        }
-      : {
-          state: "reachable",
-          failures: 0,
-          rttMicros: 300 + ((from * 31 + to * 17) % 900),
-          lastRttMicros: 280 + ((from * 31 + to * 17) % 900),
-          seenAtMs: generatedAtMs - ((from + to) % 60) * 1000,
-        }),
+    state: "reachable",
+    failures: 0,
+    rttMicros: 300 + ((from * 31 + to * 17) % 900),
+    lastRttMicros: 280 + ((from * 31 + to * 17) % 900),
+    seenAtMs: generatedAtMs - ((from + to) % 60) * 1000,
   },
 ];
 

@@ -1,4 +1,3 @@
-import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -7,6 +6,7 @@ import { TestBrowser } from "./browser.ts";
 import { generatedBundle } from "./generated-bundle.ts";
 import { generatedNodes } from "./generated-documents.ts";
 import { GeneratedSource } from "./generated-source.ts";
+import { axeFindings, faultsOf, overflowOf } from "./page-checks.ts";
 import { answerCommands, views } from "./sample-answers.ts";
 import { ServedPage } from "./served-page.ts";
 
@@ -30,15 +30,7 @@ describeWith("the page in a browser", ["chromium"], () => {
   /** Opens it with its token; what goes wrong in it, and what it asks of others, ends the test. */
   async function open(options: Parameters<TestBrowser["page"]>[0] = {}): Promise<{ page: Page; faults: string[] }> {
     const page = await browser.page(options);
-    const faults: string[] = [];
-    page.on("pageerror", ({ message }) => faults.push(message));
-    page.on("console", (message) => {
-      if (message.type() === "error") faults.push(message.text());
-    });
-    page.on("request", (request) => {
-      const url = request.url();
-      if (!url.startsWith(served.origin) && !url.startsWith("data:")) faults.push(`asks ${url}`);
-    });
+    const faults = faultsOf(page, served.origin);
     await page.goto(served.url);
     await page.getByText("The network is fine").waitFor(patience);
     return { page, faults };
@@ -66,20 +58,8 @@ describeWith("the page in a browser", ["chromium"], () => {
         await views[name]?.ready(page);
         const said = (): Promise<string | null> => page.locator(".answer").textContent();
         await eventually(async () => answer.test((await said()) ?? ""), `the answer of ${name}`);
-        await page.evaluate(axe.source);
-        const found = await page.evaluate(async () => {
-          const { violations } = await (
-            globalThis as unknown as {
-              axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-            }
-          ).axe.run();
-          return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
-        });
-        expect([name, colorScheme, found]).toEqual([name, colorScheme, []]);
-        const overflow = await page.evaluate(
-          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-        );
-        expect([name, overflow]).toEqual([name, 0]);
+        expect([name, colorScheme, await axeFindings(page)]).toEqual([name, colorScheme, []]);
+        expect([name, await overflowOf(page)]).toEqual([name, 0]);
       }
       expect(faults).toEqual([]);
     }
@@ -110,8 +90,7 @@ describeWith("the page in a browser", ["chromium"], () => {
     await page.getByText("<img src=x onerror=alert(1)>").first().waitFor(patience);
     await page.getByText(long).first().waitFor(patience);
     expect(await page.locator("img").count()).toBe(0);
-    const overflow = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
-    expect(overflow).toBe(0);
+    expect(await overflowOf(page)).toBe(0);
     await page.getByRole("searchbox").fill("onerror");
     await page.locator(".hits b").getByText("onerror").waitFor(patience);
     expect(faults).toEqual([]);
@@ -131,6 +110,34 @@ describeWith("the page in a browser", ["chromium"], () => {
     await page.getByRole("button", { name: "node-2 does not answer" }).waitFor(patience);
     source.fail("node-2");
     await page.getByRole("button", { name: "node-2 ready" }).waitFor(patience);
+  });
+
+  test("who had an address before, and how long packets take to each other node", async () => {
+    await serve();
+    const { page, faults } = await open();
+    await go(page, "addresses?node=node-1&address=10.20.1.4");
+    const history = page.getByRole("region", { name: "Who had 10.20.1.4 of node-1, and when" });
+    await history.getByText("-1-old-2").waitFor(patience);
+    expect(await history.locator("tbody tr").count()).toBe(2);
+    await history.getByText("now").waitFor(patience);
+    await go(page, "map?node=node-1");
+    const ways = page.getByRole("region", { name: "Ways of pods' packets from node-1" });
+    await ways
+      .getByText(/^\d+ µs$/)
+      .first()
+      .waitFor(patience);
+    source.change("node-1", "peers", (before) => ({
+      ...before,
+      peers: before.peers.map((peer) => ({
+        ...peer,
+        ...(peer.name === "node-3"
+          ? { probes: [{ address: "10.20.3.1", state: "lost", failures: 4, reason: "nothing comes back" } as const] }
+          : {}),
+      })),
+    }));
+    await ways.getByText("10.20.3.1 answers no more: nothing comes back").waitFor(patience);
+    await page.getByText("1 way between nodes of 6 is not fine: node-1 to node-3.").waitFor(patience);
+    expect(faults).toEqual([]);
   });
 
   test("by keyboard: to the content, along a strip, to the search, out of it", async () => {

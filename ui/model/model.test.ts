@@ -92,3 +92,42 @@ test("a pair of nodes is as the first of them says, and unknown where it says no
     "cb unknown",
   ]);
 });
+
+describe("what probes say of the way to another node", () => {
+  const peer = { name: "b", self: false, state: "ready", addresses: [], subnets: [], tunnelPort: 2 };
+  const probe = { address: "10.20.2.1", state: "reachable", failures: 0 } as const;
+  const pairWith = (...probes: readonly object[]) => {
+    const document = { kind: "peers", version: 1, node: "a", registry: "r", omitted: 0, peers: [{ ...peer, probes }] };
+    const all = [{ node: "a", version: 1, atMs: 1, document }] as never;
+    return pairsOf(all, ["a", "b"])[0];
+  };
+
+  test.each([
+    ["none yet", [{ ...probe, state: "unknown" }], { health: "good", word: "ready, by tunnel" }],
+    ["an answer", [{ ...probe, rttMicros: 420 }], { health: "good", word: "ready, by tunnel, 420 µs", rttMicros: 420 }],
+    [
+      "two families, the slower counts",
+      [
+        { ...probe, rttMicros: 420 },
+        { ...probe, rttMicros: 2500 },
+      ],
+      { health: "good", word: "ready, by tunnel, 2.50 ms", rttMicros: 2500 },
+    ],
+    [
+      "one family lost",
+      [
+        { ...probe, rttMicros: 420 },
+        { ...probe, address: "fd00::1", state: "lost", reason: "nothing comes back" },
+      ],
+      { health: "bad", word: "fd00::1 answers no more: nothing comes back" },
+    ],
+    ["never one", [{ ...probe, state: "silent" }], { health: "bad", word: "10.20.2.1 has never answered" }],
+    [
+      "large packets lost",
+      [{ ...probe, rttMicros: 420, mtu: 1400 }],
+      { health: "warn", word: "packets of more than 1400 bytes are lost on the way", rttMicros: 420 },
+    ],
+  ])("%s", (_, probes, wanted) => {
+    expect(pairWith(...probes)).toMatchObject(wanted);
+  });
+});

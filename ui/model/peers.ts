@@ -1,5 +1,6 @@
 import type { DocumentPeer, PeersDocument } from "../../shared/documents/mod.ts";
 import type { Health } from "../parts/mark.tsx";
+import { duration } from "../parts/words.ts";
 import { byName, type OfNode } from "../stream/store.ts";
 
 /** What one node says of another. */
@@ -11,6 +12,8 @@ export interface Pair {
   /** Nobody has been asked, or not yet. */
   readonly isPending?: true;
   readonly peer?: DocumentPeer;
+  /** Until the other node answers by the way of pods' packets, the slower family's. */
+  readonly rttMicros?: number;
 }
 
 /** Nodes that are compared with each other: 40,000 pairs, and more than a page shows in any case. */
@@ -44,5 +47,24 @@ function pairOf(
   if (peer === undefined) return { from, to, health: "warn", word: `${from} does not know ${to}` };
   if (peer.problem !== undefined) return { from, to, health: "bad", word: peer.problem, peer };
   if (peer.state !== "ready") return { from, to, health: "warn", word: peer.state, peer };
-  return { from, to, health: "good", word: peer.tunnelPort === undefined ? "ready" : "ready, by tunnel", peer };
+  const word = peer.tunnelPort === undefined ? "ready" : "ready, by tunnel";
+  return { from, to, peer, ...probed(peer, word) };
+}
+
+/** What probes tell of a peer that is fine as far as the registry knows. */
+function probed({ probes = [] }: DocumentPeer, word: string): Pick<Pair, "health" | "word" | "rttMicros"> {
+  const troubled = probes.find(({ state }) => state === "lost" || state === "silent");
+  if (troubled !== undefined) {
+    const { state, address, reason } = troubled;
+    const why = reason === undefined ? "" : `: ${reason}`;
+    const is = state === "lost" ? `${address} answers no more` : `${address} has never answered`;
+    return { health: "bad", word: `${is}${why}` };
+  }
+  const times = probes.flatMap(({ rttMicros }) => rttMicros ?? []);
+  const rtt = times.length === 0 ? {} : { rttMicros: Math.max(...times) };
+  const narrow = probes.find(({ mtu }) => mtu !== undefined);
+  if (narrow !== undefined)
+    return { health: "warn", word: `packets of more than ${narrow.mtu} bytes are lost on the way`, ...rtt };
+  const text = rtt.rttMicros === undefined ? "" : `, ${duration(rtt.rttMicros)}`;
+  return { health: "good", word: `${word}${text}`, ...rtt };
 }

@@ -6,9 +6,10 @@ import { Legend } from "../parts/legend.tsx";
 import { Card, Faults, Page } from "../parts/page.tsx";
 import { cellText, StripCanvas } from "../parts/strip-canvas.tsx";
 import { type Column, Table } from "../parts/table.tsx";
-import { age, counted, listed, percent } from "../parts/words.ts";
+import { age, counted, grouped, listed, percent } from "../parts/words.ts";
 import { hrefTo, refine, route } from "../route.ts";
 import { byName, documentOf, documentsOf } from "../stream/store.ts";
+import { AddressHistory } from "./address-history.tsx";
 
 const allNodes = "all nodes";
 /** Nodes whose strips are drawn together; the others one by one. */
@@ -39,6 +40,7 @@ export function Addresses() {
       {shown.length > mostStrips && (
         <p class="quiet">{counted(shown.length - mostStrips, "pool")} more: choose a node to see its own</p>
       )}
+      {node !== "" && address !== "" && <AddressHistory node={node} address={address} />}
       {shown.length > 1 && <PoolTable pools={shown} />}
       {(node !== "" || nodes.length === 1) && <Leases node={node === "" ? (nodes[0] ?? "") : node} />}
     </Page>
@@ -62,7 +64,7 @@ function PoolCard({ of: { node, pool, free }, address }: { readonly of: NodePool
   const { perHour, fullInMs } = forecast(pool, leases, Date.now());
   const pace =
     fullInMs === undefined ? "" : `, full in ${age(fullInMs)} at the pace of the last hour (${perHour} more)`;
-  const numbers = `${pool.allocated.toLocaleString("en")} allocated, ${pool.cooling} cooling, ${pool.releasing} releasing, ${percent(free, 1)} left${pace}`;
+  const numbers = `${grouped(pool.allocated)} allocated, ${pool.cooling} cooling, ${pool.releasing} releasing, ${percent(free, 1)} left${pace}`;
   return (
     <Card title={`${pool.network} on ${node}`}>
       <p class="quiet">

@@ -11,6 +11,7 @@ import { counted, listed } from "../parts/words.ts";
 import { hrefTo, refine, route } from "../route.ts";
 import { can } from "../stream/connection.ts";
 import { documentsOf } from "../stream/store.ts";
+import { NodeWays } from "./node-ways.tsx";
 
 export function MapPage() {
   const states = documentsOf("node");
@@ -50,6 +51,7 @@ export function MapPage() {
         <p class="quiet">{counted(asked.length - names.length, "node")} more are not compared with each other</p>
       )}
       <PairTroubles pairs={pairs} />
+      {shown !== undefined && <NodeWays node={shown.health.node} pairs={pairs} />}
       {shown !== undefined && <NodePods node={shown} chosen={pod} />}
     </Page>
   );

@@ -1,6 +1,7 @@
 import type { ComponentType } from "preact";
 import type { Route } from "../route.ts";
 import { about } from "../stream/connection.ts";
+import { topicOf } from "../stream/store.ts";
 import { Addresses } from "./addresses.tsx";
 import { Doctor } from "./doctor.tsx";
 import { MapPage } from "./map.tsx";
@@ -23,6 +24,11 @@ function flowTopics({ query: { table = "" } }: Route): readonly string[] {
   const node = pipelineNode();
   if (node === "") return [];
   return [`${node}/flows`, ...(table === "" ? [] : [`${node}/flows/${encodeURIComponent(table)}`])];
+}
+
+function addressTopics({ query: { node = "", address = "" } }: Route): readonly string[] {
+  const history = node === "" || address === "" ? [] : [topicOf(node, "history", address)];
+  return ["*/addresses", node === "" ? "*/leases" : `${node}/leases`, ...history];
 }
 
 /** Somebody may have no right to look at nodes. */
@@ -48,7 +54,7 @@ export const pages: readonly PageEntry[] = [
     name: "addresses",
     title: "Addresses",
     view: Addresses,
-    topics: ({ query: { node = "" } }) => ["*/addresses", node === "" ? "*/leases" : `${node}/leases`],
+    topics: addressTopics,
     isThere: areNodesThere,
   },
   { name: "pipeline", title: "Pipeline", view: Pipeline, topics: flowTopics, isThere: isPipelineThere },

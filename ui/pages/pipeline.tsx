@@ -4,7 +4,7 @@ import { Choice } from "../parts/choice.tsx";
 import { Mark } from "../parts/mark.tsx";
 import { Card, Faults, Page } from "../parts/page.tsx";
 import { Table } from "../parts/table.tsx";
-import { counted } from "../parts/words.ts";
+import { counted, grouped } from "../parts/words.ts";
 import { refine, route } from "../route.ts";
 import { documentOf, documentsOf } from "../stream/store.ts";
 
@@ -118,7 +118,7 @@ function Stage({
       <b>{table.name}</b>
       <span>{counted(table.flows, "flow")}</span>
       <span class="quiet">
-        +{more.toLocaleString("en")} of {table.packets.toLocaleString("en")} packets
+        +{grouped(more)} of {grouped(table.packets)} packets
       </span>
     </button>
   );

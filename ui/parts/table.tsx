@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { byName } from "../stream/store.ts";
+import { grouped } from "./words.ts";
 
 export interface Column<T> {
   readonly title: string;
@@ -81,12 +82,12 @@ export function Table<T>({ caption, columns, rows, keyOf, omitted = 0, empty }: 
       </table>
       {rest > 0 && (
         <button type="button" onClick={() => (shown.value += pageRows)}>
-          {Math.min(rest, pageRows)} more of {rest.toLocaleString("en")}
+          {Math.min(rest, pageRows)} more of {grouped(rest)}
         </button>
       )}
-      {rest === 0 && omitted > 0 && <p class="quiet">{omitted.toLocaleString("en")} more were left out by the node</p>}
+      {rest === 0 && omitted > 0 && <p class="quiet">{grouped(omitted)} more were left out by the node</p>}
     </section>
   );
 }
 
-const shownText = (value: string | number): string => (typeof value === "number" ? value.toLocaleString("en") : value);
+const shownText = (value: string | number): string => (typeof value === "number" ? grouped(value) : value);

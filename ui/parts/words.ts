@@ -1,7 +1,12 @@
 /** Numbers and times as people read them. */
 
+/** Made once, as the clock below: a browser takes longer for them than for all that a view writes with them. */
+const digits = new Intl.NumberFormat("en");
+
+export const grouped = (value: number): string => digits.format(value);
+
 export const counted = (count: number, one: string, many = `${one}s`): string =>
-  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+  `${grouped(count)} ${count === 1 ? one : many}`;
 
 /** Of time that has passed. */
 export function age(ms: number): string {
@@ -19,7 +24,9 @@ export function duration(micros: number): string {
   return `${(micros / 1_000_000).toPrecision(3)} s`;
 }
 
-export const time = (ms: number): string => new Date(ms).toLocaleTimeString("en-GB");
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+
+export const time = (ms: number): string => clock.format(ms);
 export const zonedTime = (ms: number): string => new Date(ms).toISOString();
 
 export const percent = (part: number, whole: number): string =>

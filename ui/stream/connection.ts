@@ -69,7 +69,7 @@ async function stay(wanted: readonly string[], signal: AbortSignal): Promise<voi
       if (signal.aborted) return;
       const why = whyNot(caught);
       if (caught instanceof NotOpen) {
-        if (caught.takesToken) close(aboutState.value !== undefined);
+        if (caught.takesToken) close(aboutState.value !== undefined || hasEndedBefore());
         else linkState.value = { t: "refused", why };
         return;
       }
@@ -93,6 +93,8 @@ export async function signOut(): Promise<void> {
   // Ends the stream; the next one is told that nobody is signed in.
   signedIn.value++;
 }
+
+const hasEndedBefore = (): boolean => linkState.value.t === "signed out" && linkState.value.hasEnded;
 
 /** @param hasEnded by itself */
 function close(hasEnded: boolean): void {

@@ -1,4 +1,4 @@
-import { signal } from "@preact/signals";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import type { NodeKind } from "../../shared/documents/mod.ts";
 import { type Plain, patched } from "./patch.ts";
 import type { Change, DocumentOf, Frame } from "./wire.ts";
@@ -68,14 +68,35 @@ export function documentOf<K extends NodeKind | "cluster">(
 export const topicOf = (node: string, kind: string, name?: string): string =>
   `${node}/${kind}${name === undefined ? "" : `/${encodeURIComponent(name)}`}`;
 
-/** Of every node, by name. */
+/** Of every node, by name: the same list until one of them becomes another, so that views are not drawn for others' news. */
 export function documentsOf<K extends NodeKind>(kind: K): readonly OfNode<DocumentOf<K>>[] {
-  const found: OfNode<DocumentOf<K>>[] = [];
-  for (const [topic, entry] of held.value) {
-    const [node = "", of, name] = topic.split("/");
-    if (of === kind && name === undefined) found.push({ node, ...(entry as Entry<DocumentOf<K>>) });
+  let found = kinds.get(kind);
+  if (found === undefined) {
+    found = ofKind(kind);
+    kinds.set(kind, found);
   }
-  return found.sort((a, b) => byName(a.node, b.node));
+  return found.value as readonly OfNode<DocumentOf<K>>[];
+}
+
+const kinds = new Map<NodeKind, ReadonlySignal<readonly OfNode<object>[]>>();
+
+function ofKind(kind: NodeKind): ReadonlySignal<readonly OfNode<object>[]> {
+  let last: readonly OfNode<object>[] = [];
+  const made = new WeakMap<Entry, OfNode<object>>();
+  return computed(() => {
+    const next: OfNode<object>[] = [];
+    for (const [topic, entry] of held.value) {
+      const [node = "", of, name] = topic.split("/");
+      if (of !== kind || name !== undefined) continue;
+      const known = made.get(entry) ?? { node, ...entry };
+      made.set(entry, known);
+      next.push(known);
+    }
+    next.sort((a, b) => byName(a.node, b.node));
+    const isSame = next.length === last.length && next.every((each, i) => each === last[i]);
+    if (!isSame) last = next;
+    return last;
+  });
 }
 
 /** `node-2` before `node-10`. */

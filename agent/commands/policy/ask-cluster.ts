@@ -10,7 +10,7 @@ import type { OptionSpec } from "../../../shared/terminal/command.ts";
 import { exitStatus } from "../../../shared/terminal/exit-status.ts";
 import { printableLines } from "../../../shared/terminal/printable.ts";
 import { Progress } from "../../../shared/terminal/progress.ts";
-import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
+import type { HostedCommand, TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 
 export const clusterOptions = {
   namespace: {
@@ -53,18 +53,27 @@ export class AskedCluster {
   /** Of names that are given without one. */
   readonly namespace: string;
   readonly #progress: Progress;
+  readonly #watch: HostedCommand["watch"] | undefined;
 
-  constructor(client: ApiClient, access: ClusterAccess, namespace: string, progress: Progress) {
+  constructor(
+    client: ApiClient,
+    access: ClusterAccess,
+    namespace: string,
+    progress: Progress,
+    watch?: HostedCommand["watch"],
+  ) {
     this.client = client;
     this.access = access;
     this.namespace = namespace;
     this.#progress = progress;
+    this.#watch = watch;
   }
 
   /** @throws {ApiError} */
   async list<T>(resource: Resource<T>, selection: Selection = {}): Promise<readonly T[]> {
     const found: T[] = [];
     for await (const { items } of listPages(this.client, resource, selection, new AbortController().signal)) {
+      this.#watch?.rested();
       for (const item of items) {
         const value = resource.project(item);
         if (value !== undefined) found.push(value);
@@ -75,6 +84,7 @@ export class AskedCluster {
   }
 
   progress(what: string, done: number, total: number): void {
+    this.#watch?.works();
     this.#progress.at(what, done, total);
   }
 }
@@ -91,10 +101,11 @@ export async function askCluster(
   work: (cluster: AskedCluster) => Promise<number>,
 ): Promise<number> {
   try {
-    const access = await operatorAccess({ file: kubeconfig, context }, io.env);
+    const access = io.hosted?.access ?? (await operatorAccess({ file: kubeconfig, context }, io.env));
     await using client = new ApiClient(access, { env: io.env });
     using progress = new Progress(io, false);
-    return await work(new AskedCluster(client, access, namespace ?? access.namespace ?? "default", progress));
+    const within = namespace ?? access.namespace ?? "default";
+    return await work(new AskedCluster(client, access, within, progress, io.hosted?.watch));
   } catch (caught) {
     const { message, details } = CniError.from(caught, action);
     io.stderr(`${printableLines(message)}\n${details === "" ? "" : `${printableLines(details)}\n`}`);

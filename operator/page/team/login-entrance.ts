@@ -28,7 +28,7 @@ export interface LoginParts {
   /** Whose word counts for where a request comes from. */
   readonly proxies: readonly Cidr[];
   /** What a person may have done. */
-  readonly commandsFor: (person: Person) => Promise<Commands>;
+  readonly commandsFor: (person: Person, token: string) => Promise<Commands>;
   readonly logger: Logger;
 }
 
@@ -89,7 +89,7 @@ export class LoginEntrance implements Entrance, Disposable {
     const user = await access.userOfToken(token);
     if (user === undefined) throw refused("the API server does not know this token: it is wrong, or its time is over");
     const person = new Person(user, access);
-    const commands = await commandsFor(person);
+    const commands = await commandsFor(person, token);
     const lacks = await withoutNodes(person, this.#parts.namespace);
     if (lacks !== undefined && commands.names.length === 0) throw refused(lacks, user.name);
     const { session, key } = this.#sessions.begin({ ...this.#parts, person, token, commands });

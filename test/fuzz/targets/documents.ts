@@ -52,6 +52,8 @@ function show(kind: NodeKind, document: NodeDocumentOf<NodeKind>): void {
   requirePrintable(nodesAsData("json", [document], [], true), "JSON");
 }
 
+const nowMs = 1_700_000_000_000;
+
 /** What else is made of it: commands of one kind, and a pod's question. */
 function use(kind: NodeKind, document: NodeDocumentOf<NodeKind>): void {
   narrowed(kind, document, "shop/cart");
@@ -61,12 +63,12 @@ function use(kind: NodeKind, document: NodeDocumentOf<NodeKind>): void {
     requirePrintable(doctorText(diagnosisOf(document as NodeDocumentOf<"findings">), undefined, true), "a diagnosis");
   if (kind === "node") {
     const own = document as NodeDocumentOf<"node">;
-    wanting(nodeStatus(own, { ...head, kind: "addresses", pools: [] }));
+    wanting(nodeStatus(own, { ...head, kind: "addresses", pools: [] }, nowMs));
     const report = reportOf(own, { ...head, kind: "pods", pods: [] }, { ...head, kind: "leases", leases: [] });
-    requirePrintable(nodeText(report, 1_700_000_000_000, true), "a status");
-    requirePrintable(nodesText([{ node, report }], 1_700_000_000_000, true), "statuses");
+    requirePrintable(nodeText(report, nowMs, true), "a status");
+    requirePrintable(nodesText([{ node, report }], nowMs, true), "statuses");
   }
-  if (kind === "addresses") nodeStatus(plainNode, document as NodeDocumentOf<"addresses">);
+  if (kind === "addresses") nodeStatus(plainNode, document as NodeDocumentOf<"addresses">, nowMs);
 }
 
 const plainNode: NodeDocumentOf<"node"> = {
