@@ -69,7 +69,9 @@ export async function findReceiver(
     const end = await addressEnd(source, ip, signal);
     // An address that no node has may be a service's.
     const isAway = end.t === "address" && end.node === undefined && wanted.from !== undefined;
-    const service = isAway ? await serviceEnd(source, { ...wanted, from: wanted.from, ip }, signal) : undefined;
+    const asked = { ...wanted, from: wanted.from ?? "", ip };
+    // Who does not know services does not keep an address from being asked.
+    const service = isAway ? await serviceEnd(source, asked, signal).catch(() => undefined) : undefined;
     return { end: service ?? end, failures: [] };
   }
   const name = podNamed(text);

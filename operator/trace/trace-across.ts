@@ -85,7 +85,7 @@ export async function printTrace(
     if (request.mode === "live" && io.stderrIsTerminal)
       io.stderr(`waiting up to ${request.seconds} s for a connection that matches ...\n`);
     const trace = await traceAcross(source, request, signal);
-    io.stdout(form === "json" || form === "yaml" ? asData(form, trace) : printableLines(traceText(trace)));
+    io.stdout(form === "json" || form === "yaml" ? asData(form, trace) : traceText(trace));
     for (const { reason } of trace.failures) io.stderr(`${printableLines(reason)}\n`);
     return statuses[trace.verdict.t];
   } catch (caught) {

@@ -5,15 +5,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { doctorCommand } from "../../agent/commands/doctor/doctor-command.ts";
 import { statusCommand } from "../../agent/commands/status/status-command.ts";
-import { findHelm } from "../../build/helm.ts";
-import { template } from "../../build/manifests.ts";
+import { traceCommand } from "../../agent/commands/trace/trace-command.ts";
 import { getCommand, logLevelCommand } from "../../operator/mod.ts";
 import { runAt, type TerminalRun } from "../fakes/terminal-run.ts";
-import { objectsIn, pathOf } from "../manifests/manifest.ts";
-import { AgentHome, type AgentProcess, eventually, resultOf } from "../support/agent-process.ts";
+import { AgentHome, type AgentProcess, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
+import { agentPod, person, shippedWithMetrics } from "./operators.ts";
 import { addNode } from "./registry-node.ts";
 import { requestToken } from "./service-account.ts";
 
@@ -42,11 +41,11 @@ describeWith("an operator with a kubeconfig, at a real API server", needs, () =>
     // The API server passes nothing on to loopback addresses.
     await sandbox.node(`ip addr add ${address}/32 dev lo`);
     server = stack.use(await ApiServer.start());
-    await shippedWithMetrics();
+    await shippedWithMetrics(server);
     for (const name of ["node-a", "node-b", "node-c"]) await addNode(server, name, address, undefined);
-    await agentPod("node-a", port);
-    await agentPod("node-b", 10_399);
-    await agentPod("node-c", hostilePort);
+    await agentPod(server, "node-a", address, port);
+    await agentPod(server, "node-b", address, 10_399);
+    await agentPod(server, "node-c", address, hostilePort);
     const token = join(directory, "agent-token");
     writeFileSync(token, await requestToken(server, {}), { mode: 0o600 });
     const access = { server: server.url, ca: server.ca, token };
@@ -57,66 +56,11 @@ describeWith("an operator with a kubeconfig, at a real API server", needs, () =>
     resultOf(await home.cmd("cmdAdd", "s1", { netns: await sandbox.addPod("s1"), args }));
     await server.certificates.make("hostile", "ca", address);
     stack.use(await hostileAgent());
-    await person("viewer", ["pipette-viewer"]);
-    await person("maintainer", ["pipette-viewer", "pipette-maintainer"]);
-    await person("nobody", []);
+    await person(server, directory, "viewer", ["pipette-viewer"]);
+    await person(server, directory, "maintainer", ["pipette-viewer", "pipette-maintainer"]);
+    await person(server, directory, "nobody", []);
   }, 240_000);
   afterAll(() => stack.disposeAsync());
-
-  /** The chart with a port for operators: who may what. */
-  async function shippedWithMetrics(): Promise<void> {
-    await eventually(
-      async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
-      "kube-system",
-    );
-    const objects = objectsIn(await template(findHelm() ?? "", ["--set", "metrics.enabled=true"]));
-    for (const each of objects)
-      if (/^(ServiceAccount|ClusterRole|ClusterRoleBinding|Role)$/.test(each.kind))
-        await server.create(pathOf(each), each);
-  }
-
-  /** As the DaemonSet makes it, and as its kubelet reports it. */
-  async function agentPod(node: string, containerPort: number): Promise<void> {
-    const labels = { "app.kubernetes.io/name": "pipette", "app.kubernetes.io/component": "agent" };
-    const metadata = { name: `agent-of-${node}`, namespace: "kube-system", labels };
-    const ports = [{ name: "https", containerPort }];
-    const spec = {
-      nodeName: node,
-      serviceAccountName: "pipette-agent",
-      hostNetwork: true,
-      containers: [{ name: "agent", image: "none", ports }],
-    };
-    const path = "/api/v1/namespaces/kube-system/pods";
-    await server.create(path, { metadata, spec });
-    const conditions = [{ type: "Ready", status: "True" }];
-    const status = { phase: "Running", podIP: address, podIPs: [{ ip: address }], conditions };
-    expect((await server.ask("PATCH", `${path}/${metadata.name}/status`, { status })).status).toBe(200);
-  }
-
-  /** Somebody with these roles of the chart's, and a kubeconfig of their own. */
-  async function person(name: string, roles: readonly string[]): Promise<void> {
-    const account = "/api/v1/namespaces/default/serviceaccounts";
-    await server.create(account, { metadata: { name, namespace: "default" } });
-    const subjects = [{ kind: "ServiceAccount", name, namespace: "default" }];
-    const root = "/apis/rbac.authorization.k8s.io/v1";
-    for (const role of roles)
-      await server.create(`${root}/namespaces/kube-system/rolebindings`, {
-        metadata: { name: `${role}-${name}`, namespace: "kube-system" },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role },
-        subjects,
-      });
-    if (roles.length > 0)
-      await server.create(`${root}/clusterrolebindings`, {
-        metadata: { name: `nodes-${name}` },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "pipette-viewer-nodes" },
-        subjects,
-      });
-    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-    const answer = await server.create(`${account}/${name}/token`, request);
-    const config = JSON.parse(readFileSync(server.kubeconfig, "utf8"));
-    config.users[0].user.token = (answer["status"] as { token: string }).token;
-    writeFileSync(join(directory, name), JSON.stringify(config), { mode: 0o600 });
-  }
 
   /** Listens as the agent of node-c, and answers what a test likes. */
   async function hostileAgent(): Promise<AsyncDisposable> {
@@ -281,6 +225,80 @@ describeWith("an operator with a kubeconfig, at a real API server", needs, () =>
     expect((await level("viewer")).stdout).toBe("node-a  debug\n");
     const wrong = await level("maintainer", "loud");
     expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining('"loud"')]);
+  });
+
+  describe("a trace", () => {
+    const trace = (who: string, ...args: string[]): Promise<TerminalRun> =>
+      runAt("pipette trace", traceCommand, [...args, "--inject", "--kubeconfig", join(directory, who)]);
+    const evil = "\u001b]0;owned\u0007\u202e";
+    const pods = (name: string): string =>
+      JSON.stringify({
+        ...{ revision: "1", atMs: 1 },
+        document: {
+          ...{ kind: "pods", version: 1, node: "node-c", omitted: 0 },
+          pods: name.endsWith("evil")
+            ? [
+                {
+                  ...{ podNamespace: "shop", podName: "evil", network: "n", containerId: "c", ifname: "eth0" },
+                  ...{ hostIfname: "v", ownLease: true, addresses: ["10.1.2.3/24"] },
+                },
+              ]
+            : [],
+        },
+      });
+    const told = { kind: "node-trace", version: 1, node: "node-c", session: "s", state: "looking", revision: 1 };
+    const whole = { ...told, dataPath: evil, passed: 0, paused: false };
+    const packet = (steps: unknown): object => ({
+      ...{ id: "1", family: "IPv4", protocol: "icmp", source: "10.1.2.3", destination: "10.1.2.4", bytes: 1 },
+      ...{ steps, ended: true },
+    });
+    const step = { component: "spoofGuard", action: "dropped", table: evil, atMs: 1, text: `${evil}\nfake row` };
+    const answering =
+      (answer: unknown): Hostile["answer"] =>
+      (path) => {
+        const { pathname, searchParams } = new URL(path, "https://agent");
+        return { body: pathname === "/v1/trace" ? JSON.stringify(answer) : pods(searchParams.get("name") ?? "") };
+      };
+
+    test("wants the right of a maintainer, and a data path that follows packets", async () => {
+      const viewer = await trace("viewer", "shop/web", "192.0.2.9");
+      expect([viewer.status, viewer.stdout]).toEqual([2, ""]);
+      expect(viewer.stderr).toContain('Cannot get a token of the account "pipette-operator-write"');
+      const maintainer = await trace("maintainer", "shop/web", "192.0.2.9");
+      expect([maintainer.status, maintainer.stdout]).toEqual([2, ""]);
+      expect(maintainer.stderr).toContain('the data path "bridge" of node "node-a" follows no packets');
+    });
+
+    test.each<[string, unknown, RegExp]>([
+      ["of another node", { ...whole, packets: [], node: "node-a" }, /it is about node "node-a"/],
+      ["that is none", { revision: 7 }, /"kind" is missing/],
+      [
+        "of too many packets",
+        { ...whole, packets: Array.from({ length: 17 }, () => packet([])) },
+        /a list of 17 entries/,
+      ],
+      [
+        "of too many steps",
+        { ...whole, packets: [packet(Array.from({ length: 65 }, () => step))] },
+        /a list of 65 entries/,
+      ],
+    ])("%s is refused in a sentence", async (_, answer, wanted) => {
+      hostile.answer = answering(answer);
+      const { status, stdout, stderr } = await trace("maintainer", "shop/evil", "10.1.2.4");
+      expect([status, stdout]).toEqual([2, ""]);
+      expect(stderr).toMatch(wanted);
+    });
+
+    test("brings no control characters to a terminal", async () => {
+      hostile.answer = answering({ ...whole, packets: [packet([step])] });
+      for (const form of ["table", "json", "yaml"]) {
+        const { status, stdout } = await trace("maintainer", "shop/evil", "10.1.2.4", "-o", form);
+        expect(status).toBe(1);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+        expect(stdout.replaceAll("\n", "")).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+        expect(stdout).not.toContain("\nfake");
+      }
+    });
   });
 
   /** As the API server would pass a question on. */

@@ -32,9 +32,17 @@ const told = (pods: readonly LabPod[]): readonly Told[] => [
 
 export const serviceIp = "10.96.0.10";
 
-export async function startTraceLab(ovs: LabOptions["ovs"] = {}): Promise<TraceLab> {
+interface More {
+  /** More sections of each node's agent.yaml. */
+  readonly sections?: (node: string) => object;
+  /** Before the node's agent starts. */
+  readonly before?: (node: LabNode) => Promise<void>;
+}
+
+export async function startTraceLab(ovs: LabOptions["ovs"] = {}, more: More = {}): Promise<TraceLab> {
   await using stack = new AsyncDisposableStack();
-  const sections = () => ({ policies: { controller: "https://127.0.0.1:1", waitMs: 0, log: "refused" } });
+  const policies = { controller: "https://127.0.0.1:1", waitMs: 0, log: "refused" };
+  const sections = (node: string) => ({ policies, ...more.sections?.(node) });
   const directory = stack.use(scratchDir());
   const file = join(directory.path, "services.yaml");
   writeFileSync(file, "services: []\n");
@@ -46,6 +54,7 @@ export async function startTraceLab(ovs: LabOptions["ovs"] = {}): Promise<TraceL
   const on = (node: LabNode, name: string): LabPod => node.pod(name, { project: "shop" });
   const pods = { a: on(one, "a"), b: on(one, "b"), mute: on(one, "mute"), c: on(two, "c"), closed: on(two, "closed") };
   for (const node of lab.nodes) tellPolicies(node);
+  for (const node of lab.nodes) await more.before?.(node);
   await lab.startRegistry();
   await Promise.all(lab.nodes.map((node) => node.startAgent()));
   await Promise.all(lab.nodes.map((node) => lab.hearsOthers(node)));
