@@ -33,6 +33,7 @@ const told = (pods: readonly LabPod[]): readonly Told[] => [
 export const serviceIp = "10.96.0.10";
 
 interface More {
+  readonly nic?: LabOptions["nic"];
   /** More sections of each node's agent.yaml. */
   readonly sections?: (node: string) => object;
   /** Before the node's agent starts. */
@@ -48,7 +49,12 @@ export async function startTraceLab(ovs: LabOptions["ovs"] = {}, more: More = {}
   writeFileSync(file, "services: []\n");
   const services = { file, cidrs: ["10.96.0.0/16"] };
   const lab = stack.use(
-    await Lab.ground({ nodes: ["a", "a"], sections, ovs: { tenants: "networkpolicy", services, ...ovs } }),
+    await Lab.ground({
+      nodes: ["a", "a"],
+      sections,
+      ...(more.nic === undefined ? {} : { nic: more.nic }),
+      ovs: { tenants: "networkpolicy", services, ...ovs },
+    }),
   );
   const [one, two] = [lab.node(1), lab.node(2)];
   const on = (node: LabNode, name: string): LabPod => node.pod(name, { project: "shop" });

@@ -197,7 +197,7 @@ const addressesIn = (texts: readonly string[] = []): readonly Ip[] =>
 
 function namesOf(
   { nodes, name, pods }: TracedNode,
-  { gateway, tunnel, uplink, nodeAddresses }: PipelineContext,
+  { gateway, tunnel, uplink, nodeAddresses, mode }: PipelineContext,
   policies: TracedNode["policies"],
 ): TraceNames {
   const named = (ofport: number): NamedPort => {
@@ -217,6 +217,7 @@ function namesOf(
   const others = [...nodes.values()].filter((node) => node.name !== name);
   return {
     port: named,
+    isRoutedOnly: mode === "networkPolicyOnly",
     rule: (number) => {
       const rule = policies.ruleOf(number);
       return rule && { policy: `${rule.policy.namespace}/${rule.policy.name}`, rule: ruleText(rule) };
