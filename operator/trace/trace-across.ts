@@ -1,4 +1,4 @@
-import { type TraceDocument, type TraceProtocol, traceProtocols } from "../../shared/documents/mod.ts";
+import type { TraceDocument, TraceProtocol } from "../../shared/documents/mod.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { OptionSpec } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
@@ -94,6 +94,3 @@ export async function printTrace(
     return caught instanceof NotThere ? exitStatus.notThere : exitStatus.cannotTell;
   }
 }
-
-export const protocolNamed = (text: string | undefined): TraceProtocol | undefined =>
-  traceProtocols.find((one) => one === text);
