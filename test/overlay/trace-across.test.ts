@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { traceCommand } from "../../agent/commands/trace/trace-command.ts";
 import { traceInjected } from "../../operator/trace/inject.ts";
 import type { TraceDocument } from "../../shared/documents/mod.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
+import { runAt } from "../fakes/terminal-run.ts";
 import { eventually } from "../support/agent-process.ts";
 import { checksum, EtherType, ethernet, ipv4, udp } from "../support/frames/frame.ts";
 import { describeWith } from "../support/requires.ts";
@@ -210,6 +212,20 @@ describeWith("packets that agents inject", ["root", "openvswitch", "nft", "etcd"
     expect(await traceFlowsOn(node)).not.toEqual([]);
     await untilNoTraceFlows(node, 30_000);
     await node.startAgent();
+  });
+
+  test("by the socket of one node its own part is told, and nothing is sent on", async () => {
+    const [node] = cluster.lab.nodes;
+    const by = (...args: string[]) =>
+      runAt("pipette trace", traceCommand, [...args, "--inject", "--socket", node?.home.socket ?? ""]);
+    const run = await by("shop/a", cluster.pods.c.address(4));
+    expect([run.status, run.stderr]).toEqual([0, ""]);
+    expect(run.stdout).toMatch(/^goes on to node n2: sent through the tunnel to node n2/m);
+    expect(run.stdout).toMatch(/^\(other nodes are not asked by the socket of this one/m);
+    const nobody = await by("shop/a", "shop/c");
+    expect([nobody.status, nobody.stderr]).toEqual([3, expect.stringContaining('no pod and no service "shop/c"')]);
+    const wrong = await by("shop/a", "shop/b", "--live");
+    expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining("more than one of --inject, --live")]);
   });
 
   test("leave no flow behind", async () => {
