@@ -31,7 +31,7 @@ interface Session {
 /** One request: a trace names some dozens of addresses and nodes. */
 const maxRequestBytes = 32 * 1024;
 /** Traces that are begun in a minute: people look at one after the other. */
-const mostAMinute = 30;
+const mostAMinute = 120;
 /** A trace that nobody asks for any more has ended so long after, and is forgotten. */
 const forgottenMs = 20_000;
 const action = "trace packets";

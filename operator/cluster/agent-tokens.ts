@@ -6,7 +6,7 @@ const lifeSeconds = 600;
 /** A token is used for half its life: clocks differ, and a question may wait for half a minute. */
 const useMs = (lifeSeconds * 1000) / 2;
 
-/** Accounts of the chart, without other rights: one reads, one also changes the log level. */
+/** Accounts of the chart, without other rights: one reads, one also changes the log level and begins traces. */
 export const accounts = { read: "pipette-operator", write: "pipette-operator-write" } as const;
 export type Account = keyof typeof accounts;
 

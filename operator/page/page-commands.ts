@@ -23,6 +23,8 @@ export interface CommandPlaces {
   readonly cluster?: readonly string[];
   /** Options that name the agent's configuration, where this machine is the node that is shown. */
   readonly node?: readonly string[];
+  /** Options of the way by which agents are asked to follow packets; absent: they are not. */
+  readonly agents?: readonly string[];
   /** Variables that name files, as seen from everywhere. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -40,7 +42,7 @@ const maxRunning = 4;
 type Fields = Readonly<Record<string, string>>;
 
 interface PageCommand {
-  readonly needs: "cluster" | "node";
+  readonly needs: "cluster" | "node" | "agents";
   /** Names of the fields that must be there. */
   readonly fields: readonly string[];
   args(fields: Fields): readonly string[];
@@ -49,6 +51,12 @@ interface PageCommand {
 
 const tracedPort = ({ protocol = "", port = "" }: Fields): readonly string[] =>
   port === "" ? [] : [protocol === "udp" ? "--udp" : "--tcp", port];
+
+/** Shorter than what a command may take. */
+const liveFor = "45s";
+
+const followedPort = (fields: Fields): readonly string[] =>
+  (fields["port"] ?? "") === "" ? ["--icmp"] : tracedPort(fields);
 
 const judgedPort = ({ protocol = "", port = "" }: Fields): readonly string[] =>
   port === "" ? [] : ["--port", port, ...(protocol === "" ? [] : ["--protocol", protocol])];
@@ -72,6 +80,33 @@ const commands: Readonly<Record<string, PageCommand>> = {
     needs: "node",
     fields: ["from", "to"],
     args: (fields) => ["trace", fields["from"] ?? "", fields["to"] ?? "", ...tracedPort(fields), "--json"],
+  },
+  inject: {
+    needs: "agents",
+    fields: ["from", "to"],
+    args: (fields) => [
+      "trace",
+      fields["from"] ?? "",
+      fields["to"] ?? "",
+      "--inject",
+      ...followedPort(fields),
+      "-o",
+      "json",
+    ],
+  },
+  live: {
+    needs: "agents",
+    fields: ["from", "to"],
+    args: (fields) => [
+      ...[
+        "trace",
+        fields["from"] ?? "",
+        fields["to"] ?? "",
+        "--live",
+        ...(fields["dropped"] === "yes" ? ["--dropped"] : []),
+      ],
+      ...["--follow", liveFor, ...followedPort(fields), "-o", "json"],
+    ],
   },
   doctor: { needs: "node", fields: [], args: () => ["doctor", "--json"] },
   repair: { needs: "node", fields: [], args: () => ["doctor", "--repair", "--json"] },

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { isNodeName } from "../../shared/documents/mod.ts";
 import { createLogger } from "../../shared/log.ts";
+import { paths } from "../../shared/os/paths.ts";
 import { show } from "../../shared/schema/json-fields.ts";
 import { type Command, defineCommand } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
@@ -78,7 +79,7 @@ interface Given extends Way {
  * @param folder that in which this command was called
  */
 export function placesOf(
-  { bundle, kubeconfig, context, config }: Given,
+  { bundle, kubeconfig, context, config, socket, "agents-namespace": namespace }: Given,
   isNode: boolean,
   env: TerminalIo["env"],
   folder: string,
@@ -96,6 +97,9 @@ export function placesOf(
   return {
     ...(listed.length > 0 ? { env: { KUBECONFIG: named } } : {}),
     ...(hasCluster ? { cluster } : {}),
+    agents: isNode
+      ? ["--socket", socket === undefined ? paths.agentSocket : resolve(folder, socket)]
+      : [...cluster, ...(namespace === undefined ? [] : ["--agents-namespace", namespace])],
     ...(isNode ? { node: config === undefined ? [] : ["--config", resolve(folder, config)] } : {}),
   };
 }

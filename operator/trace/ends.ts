@@ -65,7 +65,15 @@ export async function findReceiver(
 ): Promise<FoundEnd> {
   if (text === anybody) return { end: { t: "any" }, failures: [] };
   const ip = parseIp(text);
-  if (ip !== undefined) return { end: await addressEnd(source, ip, signal), failures: [] };
+  if (ip !== undefined) {
+    const end = await addressEnd(source, ip, signal);
+    // An address that no node has may be a service's.
+    const isAway = end.t === "address" && end.node === undefined && wanted.from !== undefined;
+    const asked = { ...wanted, from: wanted.from ?? "", ip };
+    // Who does not know services does not keep an address from being asked.
+    const service = isAway ? await serviceEnd(source, asked, signal).catch(() => undefined) : undefined;
+    return { end: service ?? end, failures: [] };
+  }
   const name = podNamed(text);
   try {
     return await podEnd(source, name, signal);
@@ -125,8 +133,10 @@ async function clusterNodes(source: DocumentSource, signal: AbortSignal): Promis
   return (await source.cluster(signal)).nodes;
 }
 
-interface WantedService extends PodName {
+interface WantedService extends Partial<PodName> {
   readonly from: string;
+  /** In place of a name. */
+  readonly ip?: Ip;
   readonly port?: number;
   readonly protocol?: TraceProtocol;
 }
@@ -136,13 +146,17 @@ async function serviceEnd(
   wanted: WantedService,
   signal: AbortSignal,
 ): Promise<End | undefined> {
+  const { ip, from } = wanted;
   const name = `${wanted.namespace}/${wanted.name}`;
-  const answer = await source.get(wanted.from, { kind: "services", name }, signal);
-  const all = answer.t === "document" ? answer.document.services : [];
+  const answer = await source.get(from, { kind: "services", ...(ip === undefined ? { name } : {}) }, signal);
+  const told = answer.t === "document" ? answer.document.services : [];
+  const all = ip === undefined ? told : told.filter(({ clusterIp }) => clusterIp === formatIp(ip));
   if (all.length === 0) return undefined;
   const found = all.filter((one) => isWanted(one, wanted));
   const [service] = found;
   if (service === undefined || found.length > 1) {
+    // An address is asked for as it is.
+    if (ip !== undefined) return undefined;
     const ports = all.map(({ port, protocol }) => `${protocol.toLowerCase()} ${port}`).join(", ");
     throw new CniError(
       CniCode.invalidConfig,
@@ -151,12 +165,12 @@ async function serviceEnd(
   }
   const [clusterIp, protocol] = [parseIp(service.clusterIp), service.protocol.toLowerCase()];
   if (clusterIp === undefined || (protocol !== "tcp" && protocol !== "udp"))
-    throw new NotThere(`service "${name}" has no address of TCP or UDP that could be asked`);
+    throw new NotThere(`service "${service.key}" has no address of TCP or UDP that could be asked`);
   const nodes = await clusterNodes(source, signal);
   const away = service.endpoints.filter(({ local }) => !local).flatMap(({ address }) => endpointIp(address) ?? []);
-  const others = new Set(away.flatMap((ip) => nodeOf(nodes, ip) ?? []));
-  others.delete(wanted.from);
-  return { t: "service", name, ips: [clusterIp], port: service.port, protocol, nodes: [...others] };
+  const others = new Set(away.flatMap((one) => nodeOf(nodes, one) ?? []));
+  others.delete(from);
+  return { t: "service", name: service.key, ips: [clusterIp], port: service.port, protocol, nodes: [...others] };
 }
 
 const isWanted = ({ port, protocol }: DocumentService, wanted: WantedService): boolean =>

@@ -132,8 +132,8 @@ async function follow(
     const { toNode = "" } = first.packet.steps.at(-1) ?? {};
     const receiver = looking.sessions.find((one) => one.node === toNode);
     const second = receiver === undefined ? undefined : await packetOf(receiver, arriveMs, signal);
-    const parts = [first, ...(second === undefined ? [] : [second])];
-    return { parts, onward: onwardOf(receiver, looking.failures, toNode), blind: looking.failures };
+    if (second !== undefined) return { parts: [first, second], onward: { t: "elsewhere" }, blind: looking.failures };
+    return { parts: [first], onward: onwardOf(receiver, looking.failures, toNode), blind: looking.failures };
   } finally {
     await Promise.all(sessions.map((one) => one.end()));
   }

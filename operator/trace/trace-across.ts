@@ -1,4 +1,4 @@
-import { type TraceDocument, type TraceProtocol, traceProtocols } from "../../shared/documents/mod.ts";
+import type { TraceDocument, TraceProtocol } from "../../shared/documents/mod.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { OptionSpec } from "../../shared/terminal/command.ts";
 import { exitStatus } from "../../shared/terminal/exit-status.ts";
@@ -85,7 +85,7 @@ export async function printTrace(
     if (request.mode === "live" && io.stderrIsTerminal)
       io.stderr(`waiting up to ${request.seconds} s for a connection that matches ...\n`);
     const trace = await traceAcross(source, request, signal);
-    io.stdout(form === "json" || form === "yaml" ? asData(form, trace) : printableLines(traceText(trace)));
+    io.stdout(form === "json" || form === "yaml" ? asData(form, trace) : traceText(trace));
     for (const { reason } of trace.failures) io.stderr(`${printableLines(reason)}\n`);
     return statuses[trace.verdict.t];
   } catch (caught) {
@@ -94,6 +94,3 @@ export async function printTrace(
     return caught instanceof NotThere ? exitStatus.notThere : exitStatus.cannotTell;
   }
 }
-
-export const protocolNamed = (text: string | undefined): TraceProtocol | undefined =>
-  traceProtocols.find((one) => one === text);

@@ -1,4 +1,5 @@
 import type { TraceDocument } from "../../shared/documents/mod.ts";
+import { printable } from "../../shared/printable.ts";
 import { formatTable } from "../../shared/terminal/table.ts";
 
 /** For people: each node with what it has decided, and where the packet has ended. */
@@ -23,14 +24,16 @@ export function traceText({
       actionWords[action],
       text,
     ]);
-    return `node ${node} (${role}; ${dataPath})\n${formatTable([["AT", "TABLE", "ACTION", "WHAT"], ...rows])}`;
+    return `node ${node} (${role}; ${printable(dataPath)})\n${formatTable([["AT", "TABLE", "ACTION", "WHAT"], ...rows])}`;
   });
   const isOpen = ["lost", "unknown", "forwarded"].includes(verdict.t);
   const last =
     isOpen && lastSeenAt !== undefined
       ? [`last seen at node ${lastSeenAt.node}, table ${lastSeenAt.table}: ${lastSeenAt.text}`]
       : [];
-  return `${[head, "", ...parts.flatMap((part) => [part]), verdict.text, ...last, ...remarks.map((one) => `(${one})`)].join("\n")}\n`;
+  // Each in a line of its own, whatever an agent says.
+  const ending = [verdict.text, ...last, ...remarks.map((one) => `(${one})`)].map(printable);
+  return `${[printable(head), "", ...parts, ...ending].join("\n")}\n`;
 }
 
 const actionWords = {

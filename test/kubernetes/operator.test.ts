@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { doctorCommand } from "../../agent/commands/doctor/doctor-command.ts";
 import { statusCommand } from "../../agent/commands/status/status-command.ts";
+import { traceCommand } from "../../agent/commands/trace/trace-command.ts";
 import { getCommand, logLevelCommand } from "../../operator/mod.ts";
 import { runAt, type TerminalRun } from "../fakes/terminal-run.ts";
 import type { AgentHome, AgentProcess } from "../support/agent-process.ts";
@@ -202,6 +203,80 @@ describeWith("an operator with a kubeconfig, at a real API server", operatorNeed
     expect((await level("viewer")).stdout).toBe("node-a  debug\n");
     const wrong = await level("maintainer", "loud");
     expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining('"loud"')]);
+  });
+
+  describe("a trace", () => {
+    const trace = (who: string, ...args: string[]): Promise<TerminalRun> =>
+      runAt("pipette trace", traceCommand, [...args, "--inject", "--kubeconfig", join(directory, who)]);
+    const evil = "\u001b]0;owned\u0007\u202e";
+    const pods = (name: string): string =>
+      JSON.stringify({
+        ...{ revision: "1", atMs: 1 },
+        document: {
+          ...{ kind: "pods", version: 1, node: "node-c", omitted: 0 },
+          pods: name.endsWith("evil")
+            ? [
+                {
+                  ...{ podNamespace: "shop", podName: "evil", network: "n", containerId: "c", ifname: "eth0" },
+                  ...{ hostIfname: "v", ownLease: true, addresses: ["10.1.2.3/24"] },
+                },
+              ]
+            : [],
+        },
+      });
+    const told = { kind: "node-trace", version: 1, node: "node-c", session: "s", state: "looking", revision: 1 };
+    const whole = { ...told, dataPath: evil, passed: 0, paused: false };
+    const packet = (steps: unknown): object => ({
+      ...{ id: "1", family: "IPv4", protocol: "icmp", source: "10.1.2.3", destination: "10.1.2.4", bytes: 1 },
+      ...{ steps, ended: true },
+    });
+    const step = { component: "spoofGuard", action: "dropped", table: evil, atMs: 1, text: `${evil}\nfake row` };
+    const answering =
+      (answer: unknown): Hostile["answer"] =>
+      (path) => {
+        const { pathname, searchParams } = new URL(path, "https://agent");
+        return { body: pathname === "/v1/trace" ? JSON.stringify(answer) : pods(searchParams.get("name") ?? "") };
+      };
+
+    test("wants the right of a maintainer, and a data path that follows packets", async () => {
+      const viewer = await trace("viewer", "shop/web", "192.0.2.9");
+      expect([viewer.status, viewer.stdout]).toEqual([2, ""]);
+      expect(viewer.stderr).toContain('Cannot get a token of the account "pipette-operator-write"');
+      const maintainer = await trace("maintainer", "shop/web", "192.0.2.9");
+      expect([maintainer.status, maintainer.stdout]).toEqual([2, ""]);
+      expect(maintainer.stderr).toContain('the data path "bridge" of node "node-a" follows no packets');
+    });
+
+    test.each<[string, unknown, RegExp]>([
+      ["of another node", { ...whole, packets: [], node: "node-a" }, /it is about node "node-a"/],
+      ["that is none", { revision: 7 }, /"kind" is missing/],
+      [
+        "of too many packets",
+        { ...whole, packets: Array.from({ length: 17 }, () => packet([])) },
+        /a list of 17 entries/,
+      ],
+      [
+        "of too many steps",
+        { ...whole, packets: [packet(Array.from({ length: 65 }, () => step))] },
+        /a list of 65 entries/,
+      ],
+    ])("%s is refused in a sentence", async (_, answer, wanted) => {
+      hostile.answer = answering(answer);
+      const { status, stdout, stderr } = await trace("maintainer", "shop/evil", "10.1.2.4");
+      expect([status, stdout]).toEqual([2, ""]);
+      expect(stderr).toMatch(wanted);
+    });
+
+    test("brings no control characters to a terminal", async () => {
+      hostile.answer = answering({ ...whole, packets: [packet([step])] });
+      for (const form of ["table", "json", "yaml"]) {
+        const { status, stdout } = await trace("maintainer", "shop/evil", "10.1.2.4", "-o", form);
+        expect(status).toBe(1);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+        expect(stdout.replaceAll("\n", "")).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+        expect(stdout).not.toContain("\nfake");
+      }
+    });
   });
 
   /** As the API server would pass a question on. */

@@ -72,4 +72,15 @@ describeWith("the page of a node of an overlay", ["root", "openvswitch", "nft", 
       .waitFor(patience);
     await page.getByText("To go on, on that node:").waitFor(patience);
   }, 180_000);
+
+  test("an injected packet is drawn with its nodes, and the page says what it asks and what it cannot", async () => {
+    await page.goto(started.at("trace?from=shop/web&to=shop/db&how=injected"));
+    await page.getByRole("button", { name: "Trace" }).click(patience);
+    await page.getByText(/^shop\/web to shop\/db: delivered on node n1 to pod shop\/db by port/).waitFor(patience);
+    expect(await page.locator(".path g.node").allTextContents()).toEqual([expect.stringContaining("node n1")]);
+    await page.getByRole("combobox", { name: "To", exact: true }).fill([...other.pods][0]?.address(4) ?? "");
+    await page.getByRole("button", { name: "Trace" }).click(patience);
+    await page.getByText("goes on to node n2").first().waitFor(patience);
+    await page.getByText("other nodes are not asked by the socket of this one").first().waitFor(patience);
+  }, 180_000);
 });

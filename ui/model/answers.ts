@@ -42,6 +42,50 @@ export function readTrace(json: unknown): TraceAnswer | undefined {
   };
 }
 
+/** What one node has decided about a packet that was followed. */
+export interface FollowedNode {
+  readonly node: string;
+  readonly dataPath: string;
+  readonly steps: readonly { readonly table: string; readonly action: string; readonly text: string }[];
+}
+
+/** `pipette trace --inject -o json`, and `--live` */
+export interface FollowedAnswer {
+  readonly source: string;
+  readonly destination: string;
+  readonly nodes: readonly FollowedNode[];
+  /** `delivered`, `dropped` and so on. */
+  readonly end: string;
+  readonly verdict: string;
+  /** The last place where somebody has seen it. */
+  readonly lastSeen: string;
+  readonly remarks: readonly string[];
+}
+
+export function readFollowed(json: unknown): FollowedAnswer | undefined {
+  if (!isObject(json) || json["kind"] !== "trace" || !isObject(json["verdict"])) return undefined;
+  const { verdict, lastSeenAt, failures } = json;
+  const last = isObject(lastSeenAt) ? lastSeenAt : undefined;
+  return {
+    ...{ source: text(json["source"]), destination: text(json["destination"]) },
+    nodes: objects(json["nodes"]).map(({ node, dataPath, steps }) => ({
+      ...{ node: text(node), dataPath: text(dataPath) },
+      steps: objects(steps).map((one) => ({
+        table: text(one["table"]),
+        action: text(one["action"]),
+        text: text(one["text"]),
+      })),
+    })),
+    ...{ end: text(verdict["t"]), verdict: text(verdict["text"]) },
+    lastSeen:
+      last === undefined ? "" : `node ${text(last["node"])}, table ${text(last["table"])}: ${text(last["text"])}`,
+    remarks: [
+      ...texts(json["remarks"]),
+      ...objects(failures).map((one) => `${text(one["node"])}: ${text(one["reason"])}`),
+    ],
+  };
+}
+
 /** `pipette policy matrix --json` */
 export interface MatrixAnswer {
   readonly groups: readonly { readonly name: string; readonly pods: readonly string[] }[];

@@ -1,21 +1,14 @@
-import type { TraceAnswer } from "../model/answers.ts";
-
 const [stepWidth, stepHeight, across, down] = [150, 46, 174, 74];
 /** Steps in a line; the next goes back below. */
 const inLine = 6;
 
-interface Stop {
+export interface Stop {
   readonly title: string;
-  readonly kind: "end" | "step" | "drop";
+  readonly kind: "end" | "step" | "drop" | "node";
 }
 
-/** The tables that a packet passes, from its pod to where it ends. */
-export function PathPicture({ answer }: { readonly answer: TraceAnswer }) {
-  const stops: readonly Stop[] = [
-    { title: answer.client, kind: "end" },
-    ...answer.steps.map(({ table }) => ({ title: table, kind: "step" }) as const),
-    { title: answer.isDropped ? "dropped" : answer.server, kind: answer.isDropped ? "drop" : "end" },
-  ];
+/** What a packet passes, from its sender to where it ends: tables, and nodes where there are several. */
+export function PathPicture({ stops, verdict }: { readonly stops: readonly Stop[]; readonly verdict: string }) {
   const lines = Math.ceil(stops.length / inLine);
   const width = Math.min(stops.length, inLine) * across;
   // There and back, so that one leads to the next.
@@ -35,7 +28,7 @@ export function PathPicture({ answer }: { readonly answer: TraceAnswer }) {
         viewBox={`0 0 ${width} ${lines * down}`}
         width={width}
         role="img"
-        aria-label={`${stops.map(({ title }) => title).join(", then ")}: ${answer.verdict}`}
+        aria-label={`${stops.map(({ title }) => title).join(", then ")}: ${verdict}`}
       >
         <path d={way.join("")} class="way" />
         {stops.map(({ title, kind }, i) => {
@@ -43,7 +36,7 @@ export function PathPicture({ answer }: { readonly answer: TraceAnswer }) {
           return (
             <g key={i} class={kind} transform={`translate(${x} ${y})`}>
               <title>{title}</title>
-              <rect width={stepWidth} height={stepHeight} rx={kind === "step" ? 6 : 22} />
+              <rect width={stepWidth} height={stepHeight} rx={kind === "step" ? 6 : kind === "node" ? 0 : 22} />
               <text x={stepWidth / 2} y={stepHeight / 2 + 4}>
                 {title.length > 20 ? `${title.slice(0, 19)}…` : title}
               </text>

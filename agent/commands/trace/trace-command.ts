@@ -45,8 +45,8 @@ agents: by the socket of this node its own part, by the API server all nodes. Fo
     4: "several pods of this node have the name",
   },
   run: async ({ options: given, operands: [from = "", to = ""] }, io) => {
+    if (given.inject || given.live) return await traceByAgents({ from, to }, given, io);
     const packet = packetWanted(given);
-    if (given.inject || given.live) return await traceByAgents({ from, to, ...packet }, given, io);
     requireSimulated(given);
     const form = given.json ? "json" : formOf(given.output);
     const config = await readConfig(given.config ?? paths.agentConfig);

@@ -1,6 +1,8 @@
 import { formOf, openSource, printTrace, secondsIn } from "../../../operator/mod.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { CommandLine } from "../../../shared/terminal/command.ts";
+import { exitStatus } from "../../../shared/terminal/exit-status.ts";
+import { printable } from "../../../shared/terminal/printable.ts";
 import type { TerminalIo } from "../../../shared/terminal/terminal-io.ts";
 import type { Protocol } from "./packet.ts";
 import type { traceOptions } from "./trace-options.ts";
@@ -44,12 +46,28 @@ export function requireSimulated(given: Given): void {
   if (one !== undefined) throw wrong(`"--${one}" is there, wanted it with --inject or --live, which ask agents`);
 }
 
+/** @returns the exit status, also for options that contradict one another */
+export async function traceByAgents(ends: Ends, given: Given, io: TerminalIo): Promise<number> {
+  let request: AcrossRequest;
+  try {
+    request = requestOf(ends, given);
+  } catch (caught) {
+    io.stderr(`${printable(CniError.from(caught).message)}\n`);
+    return exitStatus.wrongArguments;
+  }
+  const form = given.json ? "json" : formOf(given.output);
+  return await printTrace(() => openSource({ ...given, bundle: undefined }, false, io), request, form, io);
+}
+
+interface Ends {
+  readonly from: string;
+  readonly to: string;
+}
+
+type AcrossRequest = Parameters<typeof printTrace>[1];
+
 /** @throws {CniError} 7 */
-export async function traceByAgents(
-  ends: PacketWanted & { readonly from: string; readonly to: string },
-  given: Given,
-  io: TerminalIo,
-): Promise<number> {
+function requestOf(ends: Ends, given: Given): AcrossRequest {
   const { inject, live, simulate, dropped, follow, family } = given;
   if ([inject, live, simulate].filter(Boolean).length > 1)
     throw wrong("there is more than one of --inject, --live and --simulate");
@@ -60,15 +78,14 @@ export async function traceByAgents(
   if (inject && (dropped || follow !== undefined))
     throw wrong("an injected packet is not waited for, wanted --live with --dropped and --follow");
   if (live && family !== undefined) throw wrong("real connections are of both families, wanted --inject with --family");
-  const request: Parameters<typeof printTrace>[1] = {
+  return {
     ...ends,
+    ...packetWanted(given),
     mode: inject ? "inject" : "live",
     dropped,
     seconds: secondsIn(follow ?? "1m") ?? 60,
     ...(family === undefined ? {} : { family: family === "6" ? 6 : 4 }),
   };
-  const form = given.json ? "json" : formOf(given.output);
-  return await printTrace(() => openSource({ ...given, bundle: undefined }, false, io), request, form, io);
 }
 
 const wrong = (is: string): CniError => new CniError(CniCode.invalidConfig, `Cannot trace the packet: ${is}`);

@@ -13,6 +13,7 @@ const listed = (name: string, share: number, load: () => Promise<Target>): Liste
 const configurations = () => import("./network-configuration.ts");
 const http2 = () => import("./http2.ts");
 const streams = () => import("./switch-streams.ts");
+const traces = () => import("./traces.ts");
 const clusters = () => import("./clusters.ts");
 const documents = () => import("./documents.ts");
 const files = () => import("./node-files.ts");
@@ -29,6 +30,8 @@ export const targets: readonly Listed[] = [
   listed("protobuf", 20, async () => (await import("./protobuf.ts")).protobuf),
   listed("ovsdb", 10, async () => (await streams()).ovsdb),
   listed("openflow", 4, async () => (await streams()).openflow),
+  listed("packet-in", 8, async () => (await traces()).packetIn),
+  listed("trace-documents", 4, async () => (await traces()).traceDocuments),
   listed("netlink", 20, async () => (await import("./netlink.ts")).netlink),
   listed("hns", 14, async () => (await import("./hns.ts")).hns),
   listed("etcd", 20, async () => (await clusters()).etcd),

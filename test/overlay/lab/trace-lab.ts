@@ -4,9 +4,8 @@ import { readEvent } from "../../../agent/policies/events.ts";
 import { PolicySet } from "../../../agent/policies/policy-set.ts";
 import { RuleStore } from "../../../agent/policies/rule-store.ts";
 import { textOf } from "../../../agent/policies/state-file.ts";
-import type { NodesDocument, NodeTrace, TraceRequest } from "../../../shared/documents/mod.ts";
 import { type Answer, type DocumentSource, type Question, SocketSource } from "../../../operator/mod.ts";
-import type { NodeKind } from "../../../shared/documents/mod.ts";
+import type { NodeKind, NodesDocument, NodeTrace, TraceRequest } from "../../../shared/documents/mod.ts";
 import { computed, policy, type Told, targets } from "../../fakes/policy-events.ts";
 import { eventually } from "../../support/agent-process.ts";
 import { scratchDir } from "../../support/scratch-dir.ts";
@@ -33,20 +32,35 @@ const told = (pods: readonly LabPod[]): readonly Told[] => [
 
 export const serviceIp = "10.96.0.10";
 
-export async function startTraceLab(ovs: LabOptions["ovs"] = {}): Promise<TraceLab> {
+interface More {
+  readonly nic?: LabOptions["nic"];
+  /** More sections of each node's agent.yaml. */
+  readonly sections?: (node: string) => object;
+  /** Before the node's agent starts. */
+  readonly before?: (node: LabNode) => Promise<void>;
+}
+
+export async function startTraceLab(ovs: LabOptions["ovs"] = {}, more: More = {}): Promise<TraceLab> {
   await using stack = new AsyncDisposableStack();
-  const sections = () => ({ policies: { controller: "https://127.0.0.1:1", waitMs: 0, log: "refused" } });
+  const policies = { controller: "https://127.0.0.1:1", waitMs: 0, log: "refused" };
+  const sections = (node: string) => ({ policies, ...more.sections?.(node) });
   const directory = stack.use(scratchDir());
   const file = join(directory.path, "services.yaml");
   writeFileSync(file, "services: []\n");
   const services = { file, cidrs: ["10.96.0.0/16"] };
   const lab = stack.use(
-    await Lab.ground({ nodes: ["a", "a"], sections, ovs: { tenants: "networkpolicy", services, ...ovs } }),
+    await Lab.ground({
+      nodes: ["a", "a"],
+      sections,
+      ...(more.nic === undefined ? {} : { nic: more.nic }),
+      ovs: { tenants: "networkpolicy", services, ...ovs },
+    }),
   );
   const [one, two] = [lab.node(1), lab.node(2)];
   const on = (node: LabNode, name: string): LabPod => node.pod(name, { project: "shop" });
   const pods = { a: on(one, "a"), b: on(one, "b"), mute: on(one, "mute"), c: on(two, "c"), closed: on(two, "closed") };
   for (const node of lab.nodes) tellPolicies(node);
+  for (const node of lab.nodes) await more.before?.(node);
   await lab.startRegistry();
   await Promise.all(lab.nodes.map((node) => node.startAgent()));
   await Promise.all(lab.nodes.map((node) => lab.hearsOthers(node)));

@@ -20,6 +20,5 @@ export {
   pickFlows,
   reportFlows,
   traceCookie,
-  traceFlowSeconds,
 } from "./traced.ts";
 export { packetsOf, peerTunnelFlows } from "./tunnel.ts";

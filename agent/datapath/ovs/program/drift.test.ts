@@ -38,6 +38,8 @@ test("what an earlier start has left of a category is no change by others, until
   ]);
 });
 
+const traced = cookieOf(1, Category.trace, 1);
+
 describe("a switch that somebody has changed", () => {
   test.each<readonly [string, Partial<SwitchContents>, readonly string[]]>([
     ["not at all", {}, []],
@@ -70,6 +72,12 @@ describe("a switch that somebody has changed", () => {
       "has flows of its own",
       { flows: [...flows, numbered(4), numbered(5)] },
       [expect.stringMatching(/^the switch has 2 flows of somebody else, the first "table=5, priority=4,/)],
+    ],
+    ["has some of a trace, which end", { flows: [...flows, { ...numbered(4), cookie: traced, hardTimeout: 10 }] }, []],
+    [
+      "has some that say so, and stay",
+      { flows: [...flows, { ...numbered(4), cookie: traced }] },
+      [expect.stringContaining("1 flow of somebody else")],
     ],
     ["has learned some", { flows: [...flows, { ...numbered(4), cookie: learnedBit }] }, []],
     ["lacks a group", { groups: [grouped(8)] }, ["the switch lacks 1 group, the first 7"]],

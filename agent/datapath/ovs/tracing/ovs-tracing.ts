@@ -2,7 +2,7 @@ import type { StartTrace } from "../../../../shared/documents/mod.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { contains, type Family, type Ip, parseIp, sameIp } from "../../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../../cluster/node-registry.ts";
-import { packetOut } from "../../../protocols/openflow/mod.ts";
+import { flushConnections, packetOut } from "../../../protocols/openflow/mod.ts";
 import type { PacketTrace, PacketTracing } from "../../tracing.ts";
 import type { PodPort } from "../overlay-node.ts";
 import type { PipelineContext } from "../pipeline/context.ts";
@@ -17,6 +17,7 @@ import {
   traceCookie,
   wayTo,
 } from "../pipeline/mod.ts";
+import { zones } from "../pipeline/registers.ts";
 import type { OvsPolicies } from "../policies/ovs-policies.ts";
 import { withCniErrors } from "../switch-presence.ts";
 import { FollowedPackets } from "./followed-packets.ts";
@@ -97,8 +98,7 @@ export class OvsTracing implements PacketTracing {
     const tag = given(request.tag, "tag");
     const through = request.role === "inject" ? this.#through(context, request.through ?? []) : [];
     const flows = [...report, ...injectedFlows(context, { round, number, tag, through })];
-    if (request.role === "inject")
-      return { ...common, flows, picking: [], packet: this.#packet(request, context, number) };
+    if (request.role === "inject") return { ...common, flows, picking: [], ...this.#sending(request, context, number) };
     const arrivals = this.#arriving(request, tag).flatMap((one) => arrivalFlows(context, round, number, one));
     return { ...common, flows: [...flows, ...arrivals], picking: [] };
   }
@@ -114,21 +114,30 @@ export class OvsTracing implements PacketTracing {
     });
   }
 
-  #packet(request: StartTrace, { gateway }: PipelineContext, number: number): ReturnType<typeof packetOut> {
+  /** The packet, and what ends the connection that it has opened where it asked a service. */
+  #sending(
+    request: StartTrace,
+    { gateway }: PipelineContext,
+    number: number,
+  ): Pick<SwitchTraceOptions, "packet" | "forget"> {
     const { port, ofport } = this.#pod(given(request.sourcePod, "sourcePod"));
     const destination = addressesIn(request.destination)[0];
     if (destination === undefined) throw wrong('"destination" is missing');
     const source = port.ips.find(({ family }) => family === destination.family);
     if (source === undefined) throw wrong(`the pod has no address of IPv${destination.family}`);
     const neighbour = this.#node.pods().find((pod) => pod.port.ips.some((ip) => sameIp(ip, destination)));
+    const protocol = given(request.protocol, "protocol");
+    const sourcePort = given(request.sourcePort, "sourcePort");
+    const { destinationPort = 0 } = request;
     const frame = frameOf({
       ...{ sourceMac: port.mac, destinationMac: neighbour?.port.mac ?? gateway.mac, source, destination },
-      protocol: given(request.protocol, "protocol"),
-      sourcePort: given(request.sourcePort, "sourcePort"),
-      destinationPort: request.destinationPort ?? 0,
+      ...{ protocol, sourcePort, destinationPort },
       payload: new Uint8Array([...title, ...Buffer.from(request.probe, "hex")]),
     });
-    return packetOut(frame, injection(number), ofport);
+    const packet = packetOut(frame, injection(number), ofport);
+    if (protocol === "icmp") return { packet };
+    const original = { source, destination, sourcePort, destinationPort };
+    return { packet, forget: flushConnections({ protocol, zone: zones[source.family].main, original }) };
   }
 
   #arriving(request: StartTrace, tag: number): readonly Picked[] {
@@ -197,7 +206,7 @@ const addressesIn = (texts: readonly string[] = []): readonly Ip[] =>
 
 function namesOf(
   { nodes, name, pods }: TracedNode,
-  { gateway, tunnel, uplink, nodeAddresses }: PipelineContext,
+  { gateway, tunnel, uplink, nodeAddresses, mode }: PipelineContext,
   policies: TracedNode["policies"],
 ): TraceNames {
   const named = (ofport: number): NamedPort => {
@@ -217,6 +226,7 @@ function namesOf(
   const others = [...nodes.values()].filter((node) => node.name !== name);
   return {
     port: named,
+    isRoutedOnly: mode === "networkPolicyOnly",
     rule: (number) => {
       const rule = policies.ruleOf(number);
       return rule && { policy: `${rule.policy.namespace}/${rule.policy.name}`, rule: ruleText(rule) };

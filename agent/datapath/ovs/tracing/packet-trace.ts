@@ -36,6 +36,8 @@ export interface SwitchTraceOptions {
   settled(): Promise<void>;
   /** Sent once, when all flows are there. */
   readonly packet?: OpenFlowRequest;
+  /** Sent at the end; a switch that does not know it forgets by itself what the packet has left. */
+  readonly forget?: OpenFlowRequest;
   readonly seconds: number;
   /** Called once, when nothing of it is in the switch any more, as far as that can be had. */
   over(): void;
@@ -161,9 +163,9 @@ export class SwitchTrace implements PacketTrace {
 
   /** Where this fails the flows end by themselves. */
   async #cleanUp(): Promise<void> {
-    const { cookie, over } = this.#options;
+    const { cookie, over, forget } = this.#options;
     const own = deleteFlows({ cookie: { value: cookie, mask: allBits } });
-    await this.#client.run([own], connectMs).catch(() => undefined);
+    await this.#client.run(forget === undefined ? [own] : [own, forget], connectMs).catch(() => undefined);
     this.#client[Symbol.dispose]();
     over();
   }

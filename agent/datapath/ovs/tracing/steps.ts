@@ -21,6 +21,8 @@ export interface TraceNames {
   nodeAt(address: Ip): string | undefined;
   /** Whether the address is the node's own. */
   isOwn(ip: Ip): boolean;
+  /** The node's kernel routes between pods too, as another plugin has said. */
+  readonly isRoutedOnly: boolean;
 }
 
 export interface NamedPort {
@@ -193,6 +195,8 @@ function outputStep(seen: Observation, names: TraceNames): readonly TraceStep[] 
   if (node !== undefined)
     return [stepOf(told("forwarded", `given to this node's kernel, which routes it to node ${node}`), onward)];
   if (names.isOwn(destination)) return [stepOf(told("delivered", "to the node itself"), of)];
+  if (names.isRoutedOnly)
+    return [stepOf(told("forwarded", "given to this node's kernel, which routes as another plugin has said"), of)];
   return [stepOf(told("forwardedOutOfNetwork", "given to this node's kernel, which routes it out of the network"), of)];
 }
 
