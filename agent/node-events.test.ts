@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
-import type { Happening } from "../shared/kubernetes/kubernetes-events.ts";
+import type { KubernetesEvents } from "../shared/kubernetes/mod.ts";
 import { CallRing } from "./metrics/call-record.ts";
 import { tellOfPods } from "./node-events.ts";
+
+type Happening = Parameters<KubernetesEvents["tell"]>[0];
 
 const noAddress = (id: string) =>
   `Cannot allocate an address for "${id}": range set "10.1.0.0/29" of network "pods" has 0 of 5 addresses free, wanted at least 1`;

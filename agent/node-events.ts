@@ -1,4 +1,4 @@
-import { symptomOf } from "../operator/why/symptoms.ts";
+import { symptomOf } from "../operator/why/mod.ts";
 import { CniCode } from "../shared/errors.ts";
 import type { KubernetesEvents } from "../shared/kubernetes/mod.ts";
 import type { AgentConfig } from "./config/agent-config.ts";

@@ -28,7 +28,11 @@ export async function askNode<K extends NodeKind>(
     if (answer.t === "document") return [kind, answer] as const;
     throw new Error("it says that nothing has changed, and nobody asked that");
   };
-  return saidBy(node, new Map(await Promise.all(kinds.map(read))));
+  const asked = await Promise.allSettled(kinds.map(read));
+  // The first of the kinds tells why, whichever failed first: the same fault is told in the same words.
+  const failed = asked.find((one) => one.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+  return saidBy(node, new Map(asked.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []))));
 }
 
 /** @param answers one of each kind that is wanted */

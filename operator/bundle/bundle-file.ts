@@ -1,5 +1,6 @@
 import { unlinkSync } from "node:fs";
 import { type FileHandle, link, lstat, open, rename, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { isWindows } from "../../shared/os/platform.ts";
 import { reasonOf } from "../../shared/reason.ts";
@@ -39,7 +40,8 @@ export class BundleFile implements AsyncDisposable {
     try {
       return new BundleFile(path, temporary, await open(temporary, "wx", 0o600));
     } catch (caught) {
-      throw cannot(path, reasonOf(caught), caught);
+      const isAbsent = caught instanceof Error && "code" in caught && caught.code === "ENOENT";
+      throw cannot(path, isAbsent ? `there is no directory "${dirname(path)}"` : reasonOf(caught), caught);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { DocumentCall } from "../../shared/documents/mod.ts";
 import { evidenceOf, formatStatement } from "./evidence.ts";
-import { type Facts, podText, type Statement, type Verdict, witnesses } from "./facts.ts";
+import { type Asked, type Facts, podText, type Statement, type Verdict, witnesses } from "./facts.ts";
 import { type Symptom, symptomOf } from "./symptoms.ts";
 
 const none = { evidence: [], todo: [] } as const;
@@ -205,17 +205,32 @@ const nodeText = ({ node }: Facts): string => (node === undefined ? "this node" 
 /** For a person: one paragraph, what it rests on, what to do, who was asked. */
 export function verdictText(verdict: Verdict, facts: Facts): string {
   const { cause, evidence, todo } = verdict;
-  const failures = facts.asked.flatMap(({ source, failure }) =>
-    failure === undefined ? [] : [`${source}: ${failure}`],
+  const failures = Map.groupBy(
+    facts.asked.filter((one) => one.failure !== undefined),
+    ({ failure }) => failure,
   );
   const lines = [
     `${cause}.`,
     ...evidence.map((line) => `  ${line}`),
     ...todo.map((line, i) => `${i === 0 ? "do:  " : "     "}${line}`),
-    `asked: ${facts.asked.flatMap(({ source, failure }) => (failure === undefined ? [source] : [])).join(", ") || "nobody"}`,
-    ...failures.map((line) => `could not be asked: ${line}`),
+    `asked: ${askedText(facts.asked)}`,
+    ...[...failures].map(
+      ([failure, those]) => `could not be asked: ${those.map(({ source }) => source).join(", ")}: ${failure}`,
+    ),
   ];
   return lines.join("\n");
+}
+
+/** `the API server of the pod; node, calls, pods by the agent at "…"`: who was asked for several things stands once. */
+function askedText(asked: readonly Asked[]): string {
+  const answered = asked.filter(({ failure }) => failure === undefined);
+  const by = Map.groupBy(answered, ({ source }) => source.split(" by ").slice(1).join(" by "));
+  const texts = [...by].map(([who, those]) =>
+    who === ""
+      ? those.map(({ source }) => source).join(", ")
+      : `${those.map(({ source }) => source.split(" by ")[0]).join(", ")} by ${who}`,
+  );
+  return texts.join("; ") || "nobody";
 }
 
 /** For a program. */

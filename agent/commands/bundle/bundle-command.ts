@@ -104,7 +104,7 @@ agent. Tokens, keys, passwords and CNI_ARGS are left out. Interrupted, it leaves
       const whole = { files: collected.files, failures: [...failures, ...collected.failures] };
       await target.write(archiveOf(whole, { madeAtMs: Date.now(), nodes, leftOut: redactor.count }));
       progress[Symbol.dispose]();
-      for (const { item, reason } of whole.failures) io.stderr(`${printable(`without ${item}: ${reason}`)}\n`);
+      for (const line of failureLines(whole.failures)) io.stderr(`${printable(line)}\n`);
       io.stdout(`${printable(path)}: ${counted(whole.files.length, "file")} of ${counted(nodes.length, "node")}\n`);
       return whole.failures.length === 0 ? exitStatus.done : exitStatus.failed;
     } catch (caught) {
@@ -113,6 +113,16 @@ agent. Tokens, keys, passwords and CNI_ARGS are left out. Interrupted, it leaves
     }
   },
 });
+
+/** Those alike of one folder in one line: a node that is away lacks all of its parts. `index.md` names each. */
+function failureLines(failures: readonly Failure[]): readonly string[] {
+  const folderOf = (item: string): string => item.slice(0, item.lastIndexOf("/") + 1);
+  const alike = Map.groupBy(failures, ({ item, reason }) => `${folderOf(item)}\n${reason}`);
+  return [...alike.values()].map(([first, ...more]) => {
+    const others = more.map(({ item }) => item.slice(folderOf(item).length)).join(", ");
+    return `without ${first?.item}${others === "" ? "" : `, ${others}`}: ${first?.reason}`;
+  });
+}
 
 async function wantedOf(
   given: Given,

@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
-import { showNodes, watchOption } from "../../../operator/commands/show-nodes.ts";
+import { formOf, nodesAsData, outputOption, showNodes, watchOption } from "../../../operator/commands/mod.ts";
 import type { DocumentSource, NodeFailure, NodeSaid, OutputForm } from "../../../operator/mod.ts";
-import { formOf, nodesAsData, outputOption } from "../../../operator/output.ts";
 import { nodeOptions, openSource, type Way, wayOptions } from "../../../operator/ways.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import { limits } from "../../../shared/limits.ts";

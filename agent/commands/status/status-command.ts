@@ -1,6 +1,5 @@
-import { showNodes, watchOption } from "../../../operator/commands/show-nodes.ts";
+import { formOf, nodesAsData, outputOption, showNodes, watchOption } from "../../../operator/commands/mod.ts";
 import type { NodeFailure, NodeSaid, OutputForm } from "../../../operator/mod.ts";
-import { formOf, nodesAsData, outputOption } from "../../../operator/output.ts";
 import { nodeOptions, openSource, type Way, wayOptions } from "../../../operator/ways.ts";
 import { documentVersion } from "../../../shared/documents/mod.ts";
 import { CniError } from "../../../shared/errors.ts";

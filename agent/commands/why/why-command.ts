@@ -144,10 +144,10 @@ async function wayTo(
   io: TerminalIo,
   resources: AsyncDisposableStack,
 ): Promise<DocumentSource> {
+  // A socket beside a kubeconfig: the agent is asked there, and the API server of the pod.
+  const way = given.socket === undefined ? given : { ...given, kubeconfig: undefined, context: undefined };
   const isNamed = [given.socket, given.kubeconfig, given.context, given.bundle].some((one) => one !== undefined);
-  const source = resources.use(
-    await openSource(given, isNamed && node !== undefined && given.socket === undefined, io),
-  );
+  const source = resources.use(await openSource(way, isNamed && node !== undefined && given.socket === undefined, io));
   if (isNamed || node === undefined) return source;
   const here = await source.nodes(AbortSignal.timeout(hereMs)).catch((): readonly string[] => []);
   return here.length === 0 || here.includes(node) ? source : resources.use(await openSource(given, true, io));
