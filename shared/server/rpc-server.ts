@@ -3,6 +3,7 @@ import type { Logger } from "../log.ts";
 import type { CallTracker } from "./call-tracker.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
 import { ForwardedCalls, type Forwarding } from "./forward/forwarded-calls.ts";
+import { firstBytes } from "./first-bytes.linux.ts";
 import { openCalls, type Rpc } from "./handlers.ts";
 import { Health } from "./health.ts";
 import { isRootPeer } from "./peer.linux.ts";
@@ -59,6 +60,8 @@ export class RpcServer {
           isTrusted: () => isRootPeer(client),
         });
         connections.enter(client.data);
+        const sent = firstBytes(client);
+        if (sent !== undefined) client.data.receive(sent);
       },
       data: ({ data }, chunk) => data.receive(chunk),
       drain: ({ data }) => data.flush(),

@@ -16,7 +16,7 @@ const sysctlBytes = 4096 + 64;
 export class Kernel implements Disposable {
   readonly #libc = new Libc();
   readonly #buffers = new NetlinkBuffers();
-  readonly #home = openHome();
+  readonly #home = openHome(this.#libc);
   readonly #ports = new Set<number>();
   readonly #sysctl = pinned(sysctlBytes);
 

@@ -11,6 +11,7 @@ const symbols = {
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
   write: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
+  statx: { args: ["i32", "ptr", "i32", "u32", "ptr"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;

@@ -23,7 +23,8 @@ const align = (length: number): number => (length + 3) & ~3;
 const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
 /** Splits a datagram into its messages. @throws {MalformedMessage} */
-export function* readMessages(datagram: Uint8Array): Generator<RawMessage> {
+export function readMessages(datagram: Uint8Array): readonly RawMessage[] {
+  const messages: RawMessage[] = [];
   const view = viewOf(datagram);
   let at = 0;
   while (at < datagram.length) {
@@ -33,15 +34,16 @@ export function* readMessages(datagram: Uint8Array): Generator<RawMessage> {
     if (length < headerBytes || length > left) {
       throw new MalformedMessage(`A netlink message says ${length} bytes where ${left} are left`);
     }
-    yield {
+    messages.push({
       type: view.getUint16(at + 4, true),
       flags: view.getUint16(at + 6, true),
       sequence: view.getUint32(at + 8, true),
       port: view.getUint32(at + 12, true),
       body: datagram.subarray(at + headerBytes, at + length),
-    };
+    });
     at += align(length);
   }
+  return messages;
 }
 
 /** The attributes of one level, one after the other: lists have many of one type. @throws {MalformedMessage} */

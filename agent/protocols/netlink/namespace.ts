@@ -1,6 +1,6 @@
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
-import { errnoName } from "./errno.ts";
-import type { Libc } from "./libc.ts";
+import { constants } from "node:fs";
+import { Errno, errnoName } from "./errno.ts";
+import { type Libc, pinned } from "./libc.ts";
 
 /** A network namespace, held open. */
 export interface NetworkNamespace extends Disposable {
@@ -29,48 +29,67 @@ export type OpenedNamespace =
 const NS_GET_NSTYPE = 0xb703;
 const CLONE_NEWNET = 0x40000000;
 const O_CLOEXEC = 0o2000000;
+/** PATH_MAX. */
+const pathBytes = 4096;
+const AT_EMPTY_PATH = 0x1000;
+const STATX_INO = 0x100;
+/** struct statx, and in it the inode's number and both parts of the device's. */
+const statxBytes = 256;
+const inodeAt = 32;
+const deviceAt = 136;
+
+const path = pinned(pathBytes);
+const noPath = pinned(1);
+const stat = pinned(statxBytes);
 
 /**
  * Opens the network namespace at `path`, an absolute path such as `/run/netns/x` or `/proc/123/ns/net`.
  * @param home the process's own
  */
-export function openNamespace(libc: Libc, path: string, home: HomeNamespace): OpenedNamespace {
-  let fd: number;
-  try {
-    // Without O_NONBLOCK a FIFO at the path would hold the whole process.
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | O_CLOEXEC);
-  } catch (caught) {
-    const code = caught instanceof Error && "code" in caught ? caught.code : undefined;
-    if (code === "ENOENT" || code === "ENOTDIR") return { t: "missing" };
-    return { t: "refused", reason: String(code ?? caught) };
-  }
+export function openNamespace(libc: Libc, at: string, home: HomeNamespace): OpenedNamespace {
+  // Without O_NONBLOCK a FIFO at the path would hold the whole process.
+  const fd = open(libc, at, constants.O_RDONLY | constants.O_NONBLOCK | O_CLOEXEC);
+  if (fd === -Errno.ENOENT || fd === -Errno.ENOTDIR) return { t: "missing" };
+  if (fd < 0) return { t: "refused", reason: errnoName(-fd) };
   const isNetwork = libc.calls.ioctl(fd, NS_GET_NSTYPE, null) === CLONE_NEWNET;
-  if (isNetwork && fileOf(fd) !== home.file) return { t: "open", namespace: held(path, fd) };
-  closeSync(fd);
+  if (isNetwork && fileOf(libc, fd) !== home.file) return { t: "open", namespace: held(libc, at, fd) };
+  libc.calls.close(fd);
   return { t: isNetwork ? "own" : "other" };
 }
 
-/** Both numbers have 32 bits. */
-function fileOf(fd: number): string {
-  const { dev, ino } = fstatSync(fd);
-  return `${dev} ${ino}`;
+/** A descriptor, or the negated error. By the C library: `node:fs` costs an ADD twice as much on cold caches. */
+function open(libc: Libc, at: string, flags: number): number {
+  const { read, written } = new TextEncoder().encodeInto(`${at}\0`, path.bytes);
+  if (read <= at.length || written > pathBytes) return -Errno.ENAMETOOLONG;
+  const fd = libc.calls.open(path.address, flags, 0);
+  return fd < 0 ? -libc.errno() : fd;
+}
+
+/** By what a namespace is known: device and inode. */
+function fileOf(libc: Libc, fd: number): string {
+  if (libc.calls.statx(fd, noPath.address, AT_EMPTY_PATH, STATX_INO, stat.address) !== 0)
+    throw new Error(`Cannot tell the network namespace: the kernel answers ${errnoName(libc.errno())}`);
+  const view = new DataView(stat.bytes.buffer);
+  const of = [deviceAt, deviceAt + 4, inodeAt + 4, inodeAt].map((at) => view.getUint32(at, true));
+  return of.join(" ");
 }
 
 /** The calling thread's namespace: `/proc/self` would be the main thread's. */
-export function openHome(): HomeNamespace {
-  const path = "/proc/thread-self/ns/net";
-  const fd = openSync(path, constants.O_RDONLY | O_CLOEXEC);
-  return Object.assign(held(path, fd), { file: fileOf(fd) });
+export function openHome(libc: Libc): HomeNamespace {
+  const at = "/proc/thread-self/ns/net";
+  const fd = open(libc, at, constants.O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw new Error(`Cannot open "${at}": the kernel answers ${errnoName(-fd)}`);
+  return Object.assign(held(libc, at, fd), { file: fileOf(libc, fd) });
 }
 
-function held(path: string, fd: number): NetworkNamespace {
-  let open = true;
+function held(libc: Libc, path: string, fd: number): NetworkNamespace {
+  let isOpen = true;
   return {
     path,
     fd,
     [Symbol.dispose]() {
-      if (open) closeSync(fd);
-      open = false;
+      if (isOpen) libc.calls.close(fd);
+      isOpen = false;
     },
   };
 }
