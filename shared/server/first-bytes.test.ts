@@ -26,7 +26,9 @@ test.each(["a call", ""])("what a client has sent before it is accepted is read 
         accepted.resolve(bytes === undefined ? undefined : new TextDecoder().decode(bytes));
         expect(firstBytes(socket)).toBeUndefined();
       },
-      data: (_, bytes) => void (later += new TextDecoder().decode(bytes)),
+      data: (_, bytes) => {
+        later += new TextDecoder().decode(bytes);
+      },
       close: () => closed.resolve(),
     },
   });
