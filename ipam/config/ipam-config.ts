@@ -76,10 +76,7 @@ function read({ conf, version, args, settings }: IpamRequest): readonly [IpamCon
 }
 
 /** What is the same for every pod that brings this configuration. */
-function readRanges(
-  conf: Fields,
-  settings: IpamSection = {},
-): readonly [IpamConfig, readonly Exclusion[]] {
+function readRanges(conf: Fields, settings: IpamSection = {}): readonly [IpamConfig, readonly Exclusion[]] {
   const ipam = conf.object("ipam");
   if (ipam === undefined) throw conf.wrong("ipam", undefined, "the section that says which addresses to give out");
   const fromRuntime = conf.object("runtimeConfig");

@@ -2,6 +2,7 @@ import { limits } from "../limits.ts";
 import type { Logger } from "../log.ts";
 import type { CallTracker } from "./call-tracker.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
+import { firstBytes } from "./first-bytes.linux.ts";
 import { ForwardedCalls, type Forwarding } from "./forward/forwarded-calls.ts";
 import { firstBytes } from "./first-bytes.linux.ts";
 import { openCalls, type Rpc } from "./handlers.ts";

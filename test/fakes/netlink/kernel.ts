@@ -1,8 +1,8 @@
 import type { ProgramEnded } from "../../../agent/platform/run-program.ts";
 import type { ChangeSocket } from "../../../agent/protocols/netlink/change-socket.ts";
+import { Errno } from "../../../agent/protocols/netlink/errno.ts";
 import type { RawMessage } from "../../../agent/protocols/netlink/message-reader.ts";
 import type { NetworkNamespace, OpenedNamespace } from "../../../agent/protocols/netlink/namespace.ts";
-import { Errno } from "../../../agent/protocols/netlink/errno.ts";
 import { NetlinkError } from "../../../agent/protocols/netlink/netlink-error.ts";
 import { NamespaceInMemory } from "./namespace.ts";
 import { LinkSocketInMemory } from "./node-links.ts";
