@@ -50,7 +50,8 @@ describeWith(
       for (const name of ["node-a", "node-b"]) await addNode(server, name, "192.0.2.1", "10.80.1.0/24");
       own = await agentToken(server, "node-a");
       // A policy counts once the server has compiled it, and a kind once it is served.
-      await eventually(async () => (await create("node-b")).status === 422, "the policy");
+      // Until then it would let the object be made, and does here for nobody to keep.
+      await eventually(async () => (await create("node-b", own, "?dryRun=All")).status === 422, "the policy");
       home = stack.use(new AgentHome());
       const token = join(home.directory, "token");
       writeFileSync(token, own, { mode: 0o600 });
@@ -66,8 +67,13 @@ describeWith(
       // What refuses has a status of its own.
       return status === 200 ? (body as unknown as NodeObject) : { metadata: { resourceVersion: "" } };
     };
-    const create = (name: string, token = own) =>
-      server.ask("POST", nodes, { apiVersion: "pipette.io/v1alpha1", kind: "PipetteNode", metadata: { name } }, token);
+    const create = (name: string, token = own, query = "") =>
+      server.ask(
+        "POST",
+        `${nodes}${query}`,
+        { apiVersion: "pipette.io/v1alpha1", kind: "PipetteNode", metadata: { name } },
+        token,
+      );
     async function eventsOf(wanted: (event: EventObject) => boolean): Promise<readonly EventObject[]> {
       const { body } = await server.ask("GET", "/api/v1/namespaces/default/events");
       return ((body as { items?: EventObject[] }).items ?? []).filter(wanted);
