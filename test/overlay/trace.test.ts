@@ -207,7 +207,7 @@ describeWith("pipette trace on a real switch with the real pipeline", ["linux", 
     expect(await said("web", "db", "--tcp", "1", "--udp", "1")).toEqual([
       1,
       "",
-      expect.stringContaining("more than one of --tcp, --udp and --icmp"),
+      expect.stringContaining("more than one of --tcp, --udp, --icmp and --protocol"),
     ]);
     expect(await said("web", "db", "--tcp", "0")).toEqual([
       2,
