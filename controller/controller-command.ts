@@ -14,7 +14,7 @@ const ownName = "pipette-controller";
 const pageService = "pipette-page";
 
 const listenOption = {
-  wrong: (text: string) => (parseListen(text) === undefined ? "none" : undefined),
+  wrong: (text: string) => (parseListen(text) === undefined ? `"${text}"` : undefined),
   wanted: listenRule,
 };
 
@@ -62,7 +62,7 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
       "page-host": {
         value: "NAME",
         rule: {
-          wrong: (text: string) => (/^[a-z0-9][-a-z0-9.]*(:\d{1,5})?$/.test(text) ? undefined : "none"),
+          wrong: (text: string) => (/^[a-z0-9][-a-z0-9.]*(:\d{1,5})?$/.test(text) ? undefined : `"${text}"`),
           wanted: "a DNS name in lower case, with :PORT where that is not 443",
         },
         help: "under which browsers reach the page, such as that of an Ingress (default: only a forwarded port's localhost)",
@@ -71,7 +71,7 @@ SIGINT, with its log as JSON lines on stderr. Any number of them may run at once
       "page-proxy": {
         value: "NETWORK",
         rule: {
-          wrong: (text: string) => (parseCidr(text) === undefined ? "none" : undefined),
+          wrong: (text: string) => (parseCidr(text) === undefined ? `"${text}"` : undefined),
           wanted: "a network such as 10.0.0.0/8",
         },
         help: "where proxies before the page are, whose word counts for where a request comes from",
