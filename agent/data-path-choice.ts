@@ -25,7 +25,11 @@ export function wrongSystem({ dataPath }: Pick<AgentConfig, "dataPath">): string
 export function chooseDataPath(config: AgentConfig, logger: Logger, meter?: AgentMeter): Promise<DataPathChoice> {
   const is = wrongSystem(config);
   if (is !== undefined) throw new CniError(CniCode.invalidConfig, `Cannot run the agent: ${is}`);
-  const choices = { bridge: () => bridge(logger), ovs: () => ovs(config, logger), hns: () => hns(config, logger, meter) };
+  const choices = {
+    bridge: () => bridge(logger),
+    ovs: () => ovs(config, logger),
+    hns: () => hns(config, logger, meter),
+  };
   return choices[config.dataPath]();
 }
 

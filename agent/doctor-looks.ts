@@ -35,7 +35,9 @@ export class DoctorLooks implements AsyncDisposable {
         const json = (await look())?.json;
         if (json === undefined) return undefined;
         const { findings } = readNodeDocument("findings", undefined, json, "this agent");
-        const counts = new Map(severities.map((one) => [one, findings.filter(({ severity }) => severity === one).length]));
+        const counts = new Map(
+          severities.map((one) => [one, findings.filter(({ severity }) => severity === one).length]),
+        );
         this.#found = { counts, atMs: Date.now() };
         return undefined;
       },

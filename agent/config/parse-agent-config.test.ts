@@ -394,8 +394,7 @@ test("with a registry the first network's subnets may be left to it", () => {
   expect(networks[0]?.subnets).toEqual([]);
   expect(nodes).toEqual({
     name: hostname().toLowerCase(),
-    addresses: [],
-    probeIntervalMs: 60_000,
+    ...{ addresses: [], probeIntervalMs: 60_000 },
     registry: { type: "static", file: "/n.yaml" },
   });
 });

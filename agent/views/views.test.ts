@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Pod } from "../../shared/cni/types.ts";
 import { type NodeKind, nodeKinds, readNodeDocument } from "../../shared/documents/mod.ts";
+import { formatIp } from "../../shared/net/ip.ts";
 import { ownerOf, partsInMemory } from "../../test/fakes/parts-in-memory.ts";
 import { eventually } from "../../test/support/eventually.ts";
+import type { NodeRegistry } from "../cluster/node-registry.ts";
 import type { ViewSources } from "./view-sources.ts";
 import { Views } from "./views.ts";
 
@@ -123,6 +125,38 @@ describe("pods and their leases", () => {
     expect([...cells].filter((cell) => cell === "a")).toHaveLength(3);
     expect([...cells].filter((cell) => cell === "g")).toHaveLength(1);
   });
+
+  test("are holders of their addresses, by address and by pod, until they leave", async () => {
+    const [lease] = parts.allocator.find(ownerOf("s1"));
+    const address = formatIp(lease?.address.ip ?? { family: 4, value: 0n });
+    parts.allocator.release(ownerOf("s1"), "releasing");
+    expect((await read("history")).history.map(({ podName }) => podName).sort()).toEqual(["db", "web", "web"]);
+    expect((await read("history", address)).history).toEqual([
+      {
+        ...{ network: "pods", address, containerId: "s1", ifname: "eth0" },
+        ...{ podNamespace: "shop", podName: "web", podUid: "u1" },
+        ...{ fromMs: lease?.allocatedAtMs, untilMs: expect.any(Number), generation: lease?.generation },
+      },
+    ]);
+    const [db, ...more] = (await read("history", "shop/db")).history;
+    expect(more).toEqual([]);
+    expect(db).not.toHaveProperty("untilMs");
+    expect((await read("history", "10.255.0.1")).history).toEqual([]);
+  });
+});
+
+test("peers are shown with what is known of the way to their pods", async () => {
+  const peer = { name: "b", uid: "b", addresses: [], subnets: [], state: "ready" } as const;
+  const registry = { name: "a file", list: async () => [peer, { ...peer, name: "a" }] } as unknown as NodeRegistry;
+  const probe = { address: "10.2.0.1", state: "lost", failures: 3, reason: "nothing comes back" } as const;
+  const probes = { about: "each every 60 s", of: (node: string) => (node === "b" ? [probe] : []) };
+  sources = { ...sources, registry, probes: () => probes };
+  const { probing, peers } = await read("peers");
+  expect(probing).toBe("each every 60 s");
+  expect(peers.map(({ name, probes: of }) => [name, of])).toEqual([
+    ["a", undefined],
+    ["b", [probe]],
+  ]);
 });
 
 describe("who waits", () => {

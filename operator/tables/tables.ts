@@ -78,7 +78,7 @@ const addresses: Table<NodeDocumentOf<"addresses">, RowOf<"addresses">> = {
 };
 
 const history: Table<NodeDocumentOf<"history">, RowOf<"history">> = {
-  what: "holders of addresses that are known",
+  what: "known holders of addresses",
   rowsOf: (document) => document.history,
   omittedOf: ({ omitted }) => omitted,
   columns: [

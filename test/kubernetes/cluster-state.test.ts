@@ -102,10 +102,13 @@ describeWith(
       expect((await server.ask("POST", leases, lease("kube-controller-manager"), own)).status).toBe(422);
       expect((await server.ask("DELETE", `${nodes}/node-a`, undefined, own)).status).toBe(403);
       expect((await server.ask("GET", nodes, undefined, own)).status).toBe(403);
-      // Its own it may.
-      expect((await server.ask("PATCH", `${nodes}/node-a/status`, { status: { system: "linux" } }, own)).status).toBe(
+      // Its own it may, with all that the kind has.
+      const status = { system: "linux", peers: { reachable: 1, total: 2 } };
+      const kept = await server.ask("PATCH", `${nodes}/node-a/status`, { status }, own);
+      expect([kept.status, kept.body]).toEqual([
         200,
-      );
+        expect.objectContaining({ status: expect.objectContaining(status) }),
+      ]);
     }, 60_000);
     const nodeB = { apiVersion: "pipette.io/v1alpha1", kind: "PipetteNode", metadata: { name: "node-b" } };
 

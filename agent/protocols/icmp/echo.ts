@@ -179,7 +179,7 @@ export class Echo {
 }
 
 /** No socket for questions can be had. */
-export class EchoError extends Error {
+class EchoError extends Error {
   readonly errno: number;
 
   constructor(errno: number) {

@@ -1,2 +1,2 @@
 /** Asking hosts for an echo by ICMP and ICMPv6. No policy: whom to ask, and what it means, is `reachability/`. */
-export { Echo, EchoError, type EchoOutcome, type EchoQuestion } from "./echo.ts";
+export { Echo, type EchoOutcome, type EchoQuestion } from "./echo.ts";

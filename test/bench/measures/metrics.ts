@@ -9,7 +9,10 @@ import { timedVerb } from "./verbs.ts";
 
 const port = 10_352;
 
-type MeasuredSetting = Pick<Setting, "dist" | "peers" | "launcher" | "scratch" | "rounds" | "residentPods" | "progress">;
+type MeasuredSetting = Pick<
+  Setting,
+  "dist" | "peers" | "launcher" | "scratch" | "rounds" | "residentPods" | "progress"
+>;
 
 /** What numbers cost: an agent with the section `metrics` against one without, side by side on one node. */
 export async function measureMetrics(setting: MeasuredSetting): Promise<Row[]> {
