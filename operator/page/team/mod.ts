@@ -2,4 +2,4 @@
 export { ClusterSource } from "../../cluster/cluster-source.ts";
 export { pageFiles } from "../page-files.ts";
 export { accessAs, commandsFor, oneAfterTheOther, type ProgramFor } from "./person-commands.ts";
-export { TeamPage, type TeamPageParts } from "./team-page.ts";
+export { TeamPage } from "./team-page.ts";
