@@ -106,7 +106,7 @@ export class Controller implements Running {
     });
     const { port } = now.server;
     if (options.page !== undefined)
-      now.page = starting.use(await startPage(options.page, { cluster, env, access, logger, namespace, certificates }));
+      now.page = starting.use(await startPage(options.page, { cluster, env, logger, namespace, certificates }));
     if (lease !== undefined && advertise !== undefined) {
       lease.onChanged = () => now.state?.reports.holderChanged();
       // Before that it would keep nothing: all that is known is of another process.

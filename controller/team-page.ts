@@ -1,5 +1,5 @@
 import type { ProgramFor } from "../operator/page/team/mod.ts";
-import type { ClusterAccess } from "../shared/access/mod.ts";
+import { ClusterAccess, noTrust } from "../shared/access/mod.ts";
 import type { ServerTls } from "../shared/https/mod.ts";
 import { ApiClient, type ClusterAccess as ClusterPlace } from "../shared/kubernetes/mod.ts";
 import type { Logger } from "../shared/log.ts";
@@ -20,7 +20,6 @@ export interface PageOptions {
 export interface PageSurroundings {
   readonly cluster: ClusterPlace;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly access: ClusterAccess;
   readonly logger: Logger;
   /** In which the agents are. */
   readonly namespace: string;
@@ -39,17 +38,23 @@ export interface Page extends AsyncDisposable {
  */
 export async function startPage(
   { listen, hosts, proxies, programFor }: PageOptions,
-  { cluster, env, access, logger, namespace, certificates }: PageSurroundings,
+  { cluster, env, logger, namespace, certificates }: PageSurroundings,
 ): Promise<Page> {
-  const { accessAs, ClusterSource, commandsFor, pageFiles, TeamPage } = await import("../operator/page/team/mod.ts");
-  // On a connection of its own: questions that wait are many, and the controller's watches go first.
-  const agents = new ClusterSource(new ApiClient(cluster, { env }), namespace);
+  const { accessAs, ClusterSource, commandsFor, oneAfterTheOther, pageFiles, TeamPage } = await import(
+    "../operator/page/team/mod.ts"
+  );
+  // On a connection and with answers of its own: the controller's watches, and agents who come to it, do not wait for
+  // questions that are many, or for tokens that somebody invents.
+  const client = new ApiClient(cluster, { env });
+  const agents = new ClusterSource(client, namespace);
+  const access = new ClusterAccess({ client, logger, trust: () => noTrust, pod: () => undefined });
   const files = await pageFiles();
+  const answers = oneAfterTheOther(programFor);
   const page = await TeamPage.start({
     ...{ access, agents, namespace, hosts, proxies, logger, listen, files },
     // Browsers would ask their users for a certificate.
     tls: () => ({ cert: certificates.serving.cert, key: certificates.serving.key }),
-    commandsFor: (person, token) => commandsFor(person, accessAs(token, cluster), programFor),
+    commandsFor: (person, token) => commandsFor(person, accessAs(token, cluster), answers),
   });
   logger.info("the page is served", { port: page.port, hosts });
   return page;

@@ -90,9 +90,9 @@ export class Hub implements Disposable {
     return { fresh: false, changes };
   }
 
-  /** Whether anybody is told of changes. */
-  get isFollowed(): boolean {
-    return this.#followers.size > 0;
+  /** Streams that are told of changes. */
+  get followers(): number {
+    return this.#followers.size;
   }
 
   leave(follower: Follower): void {

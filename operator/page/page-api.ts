@@ -13,6 +13,9 @@ const maxBodyBytes = 8 * 1024 * 1024;
 /** Of who has not come in yet: a token. */
 const maxTokenBodyBytes = 32 * 1024;
 
+/** Of one person: a browser with every tab that somebody has. */
+const maxStreams = 32;
+
 /** Nothing from elsewhere, nothing inline, in no frame. */
 const usualHeaders: Readonly<Record<string, string>> = {
   "content-security-policy":
@@ -73,6 +76,7 @@ export class PageApi {
       }
       case "GET /api/v1/events": {
         const [wishes, kept] = ["topics", "kept"].map((key) => wishesOf(exchange.query.get(key) ?? ""));
+        if (hub.followers >= maxStreams) throw new Refusal(429, "the page is open too many times", 10);
         const follower = { wishes: wishes ?? [], kept: kept ?? [] };
         return streamEvents(exchange, hub, follower, { ...headers, "cache-control": "no-store" }, visitor.ended);
       }

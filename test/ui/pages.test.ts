@@ -166,7 +166,7 @@ describeWith("the page in a browser", ["chromium"], () => {
     const { page, faults } = await open();
     await go(page, "map?node=node-7");
     await page.getByText("5,000 pods on 50 nodes; every node has a way to every other").waitFor(patience);
-    expect(await page.locator("tbody tr").count()).toBe(100);
+    expect(await page.getByRole("region", { name: "Pods of node-7" }).locator("tbody tr").count()).toBe(100);
     await page.getByText("Shows the bundle").waitFor(patience);
     expect(await page.locator("nav a").allTextContents()).not.toContain("Trace");
     for (const view of ["overview", "map", "addresses", "doctor", "policies"]) {

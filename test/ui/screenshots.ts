@@ -6,6 +6,7 @@ import { generatedAtMs, generatedNodes } from "./generated-documents.ts";
 import { GeneratedSource } from "./generated-source.ts";
 import { answerCommands, views } from "./sample-answers.ts";
 import { ServedPage } from "./served-page.ts";
+import { ServedTeam } from "./served-team.ts";
 
 /** `npm run screenshots`: every view of a generated cluster, light and dark, into docs/ui. Look at them. */
 
@@ -29,6 +30,19 @@ for (const colorScheme of ["light", "dark"] as const) {
     await page.screenshot({ path: join(directory, `${name}-${colorScheme}.png`) });
     console.log(`docs/ui/${name}-${colorScheme}.png`);
   }
+  await browser.closePages();
+  await pictureOfSigningIn(colorScheme);
+}
+
+/** The page for a team, before anybody is in. */
+async function pictureOfSigningIn(colorScheme: "light" | "dark"): Promise<void> {
+  await using team = await ServedTeam.of(sampleSource());
+  const options = { viewport: { width: 1000, height: 640 }, reducedMotion: "reduce", colorScheme } as const;
+  const page = await browser.page({ ...options, ignoreHTTPSErrors: true });
+  await page.goto(team.at(""));
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  await page.screenshot({ path: join(directory, `sign-in-${colorScheme}.png`) });
+  console.log(`docs/ui/sign-in-${colorScheme}.png`);
   await browser.closePages();
 }
 

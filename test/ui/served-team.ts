@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { pageFiles } from "../../operator/page/mod.ts";
-import { TeamPage, type TeamPageParts } from "../../operator/page/team/mod.ts";
+import { TeamPage } from "../../operator/page/team/mod.ts";
 import { Refusal, type User, type Wish, wishText } from "../../shared/access/mod.ts";
 import { createLogger } from "../../shared/log.ts";
 import { Certificates } from "../support/certificates.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import type { GeneratedSource } from "./generated-source.ts";
+
+type Parts = Parameters<typeof TeamPage.start>[0];
 
 /** Rights that let somebody look at nodes, as `wishText` writes them. */
 export const viewerRights = [
@@ -63,7 +65,7 @@ export class ServedTeam implements AsyncDisposable {
 
   static async of(
     source: GeneratedSource,
-    more: Partial<Pick<TeamPageParts, "hosts" | "proxies" | "commandsFor">> = {},
+    more: Partial<Pick<Parts, "hosts" | "proxies" | "commandsFor">> = {},
   ): Promise<ServedTeam> {
     const team = new ServedTeam();
     const scratch = team.#resources.use(scratchDir());

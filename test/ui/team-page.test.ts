@@ -190,6 +190,15 @@ describeWith("the page for a team", ["openssl"], () => {
     expect((await team.ask("/api/v1/about", bob)).status).toBe(200);
   });
 
+  test("one person opens no more streams than a browser has tabs", async () => {
+    const who = await team.signedIn(token);
+    const streams = await Promise.all(Array.from({ length: 32 }, () => follow(who, "node-1/node")));
+    expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200));
+    expect((await follow(who, "node-1/node")).status).toBe(429);
+    streams[0]?.stop();
+    await eventually(async () => (await follow(who, "node-1/node")).status === 200, "room");
+  });
+
   test("two people at once see what each of them may", async () => {
     const agentOf = (node: string): string =>
       `get pods/proxy in namespace "kube-system" "https:agent-of-${node}:10352"`;

@@ -53,15 +53,19 @@ export async function runHostedPolicy(
   }
 }
 
-/** Ends work that goes on for too long without a pause. */
+/** Ends work that goes on for too long without a pause, by the processor's time: a busy machine is not its fault. */
 function watchOf(): { rested(): void; works(): void } {
-  let since = performance.now();
+  const usedMs = (): number => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1000;
+  };
+  let since = usedMs();
   return {
     rested: () => {
-      since = performance.now();
+      since = usedMs();
     },
     works: () => {
-      if (performance.now() - since < longestBusyMs) return;
+      if (usedMs() - since < longestBusyMs) return;
       const is = `it takes more than ${longestBusyMs} ms, and others are served here as well`;
       throw new CniError(CniCode.tryAgainLater, `Cannot compare the pods: ${is}, wanted the command at a terminal`);
     },

@@ -1,4 +1,4 @@
-import type { Wish } from "../../../shared/access/mod.ts";
+import { Refusal, type Wish } from "../../../shared/access/mod.ts";
 import type { ClusterAccess } from "../../../shared/kubernetes/mod.ts";
 import { type OwnProgram, PageCommands } from "../page-commands.ts";
 import type { Person } from "./person.ts";
@@ -29,6 +29,25 @@ export async function commandsFor(
     if ((await person.lacks(wholeCluster)) === undefined) only.push("matrix", "what-if");
   }
   return new PageCommands(programFor(access), { cluster: [] }, only);
+}
+
+/** Questions at a time of all people: each may keep the server from its other work for a moment. */
+const maxAtOnce = 2;
+
+/** @throws {Refusal} 429, instead of answering, where others are being answered */
+export function oneAfterTheOther(programFor: ProgramFor): ProgramFor {
+  let running = 0;
+  return (access) => ({
+    run: async (args, options) => {
+      if (running >= maxAtOnce) throw new Refusal(429, "questions of others are being answered", 1);
+      running++;
+      try {
+        return await programFor(access).run(args, options);
+      } finally {
+        running--;
+      }
+    },
+  });
 }
 
 /** The same API server, asked by somebody else: nothing of the server's own goes with it. */

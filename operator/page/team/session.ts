@@ -58,7 +58,7 @@ export class Session implements Visitor, Disposable {
     const now = Date.now();
     if (this.#over !== undefined) return this.#over;
     if (now >= this.#endsAtMs) return "its time is over";
-    return now - this.#usedAtMs > idleMs && !this.hub.isFollowed ? "nobody has used it" : undefined;
+    return now - this.#usedAtMs > idleMs && this.hub.followers === 0 ? "nobody has used it" : undefined;
   }
 
   isOf({ user }: Person): boolean {
