@@ -3,7 +3,7 @@ import type { Logger } from "../shared/log.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import type { AgentDependencies } from "./agent.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
-import { takePsk } from "./config/ipsec-secret.ts";
+import { pskVariables, takePsk } from "./config/ipsec-secret.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import type { DataPathNeeds } from "./datapath/datapath.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
@@ -77,6 +77,8 @@ async function ipsecCredentials(
     const secret = takePsk({ file: pskFile, socket }, process.env);
     return () => ({ kind: "psk", secret });
   }
+  // No program that the agent starts is to have a secret that nobody needs.
+  for (const name of Object.values(pskVariables)) delete process.env[name];
   // Loaded where it is needed: it holds the client of an API server.
   const { openCertificates } = await import("./certificates/mod.ts");
   return ({ cluster, keep }) => {

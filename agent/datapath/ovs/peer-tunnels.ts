@@ -40,7 +40,9 @@ export class PeerTunnels {
   /** To whom nothing goes, and why, in sentences. */
   get unreached(): readonly string[] {
     const failed = [...this.#standing].flatMap(([node, { name, error }]) =>
-      error === undefined ? [] : [`nothing goes to the pods of node "${node}": its tunnel "${name}" is not there (${error})`],
+      error === undefined
+        ? []
+        : [`nothing goes to the pods of node "${node}": its tunnel "${name}" is not there (${error})`],
     );
     return [...this.#strangers, ...failed];
   }
@@ -91,7 +93,7 @@ export class PeerTunnels {
     const strangers: string[] = [];
     const owners = new Map<string, string>();
     const { problem, isThere } = this.#own();
-    if (problem !== undefined) strangers.push(`nothing goes to other nodes' pods: ${problem}`);
+    if (problem !== undefined) strangers.push(isThere ? problem : `nothing goes to other nodes' pods: ${problem}`);
     for (const [node, peer] of context.tunnel === undefined || !isThere ? [] : nodes) {
       const remote = tunnelEndOf(context, peer);
       const owner = remote === undefined ? undefined : owners.get(formatIp(remote));
