@@ -3,10 +3,11 @@ import { type Issued, issueAuthority, issueMember } from "../../shared/certifica
 
 const hourMs = 60 * 60_000;
 
-/** Keys of nodes; making one takes long. */
-export const nodeKeys: readonly string[] = [1, 2].map(() =>
-  String(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs1", format: "pem" })),
-);
+/** A node's key; making one takes long. */
+export const newNodeKey = (): string =>
+  String(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs1", format: "pem" }));
+
+export const nodeKeys: readonly string[] = [newNodeKey(), newNodeKey()];
 
 /** An authority that holds around now. */
 export const authority = (name = "ca"): Issued =>

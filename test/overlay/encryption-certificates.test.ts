@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
-import { authority, nodeKeys, nodePair, type PairWishes } from "../fakes/node-pairs.ts";
+import { authority, newNodeKey, nodePair, type PairWishes } from "../fakes/node-pairs.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { Capture } from "./lab/capture.ts";
@@ -48,7 +48,8 @@ describeWith(
       trusted: readonly string[] = [],
     ): Promise<X509Certificate> {
       const node = lab.node(number);
-      const privateKey = nodeKeys[number - 1] ?? "";
+      // strongSwan keeps certificates that it has seen, and takes a key by any of them that holds.
+      const privateKey = newNodeKey();
       const pair = nodePair({ node: node.name, ca: old, privateKey, ...wishes });
       const script = `umask 077; mkdir -p ${given}; printf %s "$1" > ${certificates.certificate}; printf %s "$2" > ${certificates.privateKey}; printf %s "$3" > ${certificates.authorities}`;
       await node.ipsec.run("sh", "-c", script, "sh", pair.certificate, pair.privateKey, trusted.join("") || pair.ca);
@@ -56,8 +57,8 @@ describeWith(
     }
 
     const reached = async (): Promise<void> => {
-      await eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "an answer of the other", 60_000);
-      await eventually(() => answers(far.namespace, near.address(4), { seconds: 1 }), "an answer of this one", 60_000);
+      await eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "an answer of the other", 30_000);
+      await eventually(() => answers(far.namespace, near.address(4), { seconds: 1 }), "an answer of this one", 30_000);
     };
     const expectNothingClear = (): void => {
       expect(capture.having(marker)).toBe(0);
@@ -73,7 +74,7 @@ describeWith(
       eventually(
         async () => sentence.test((await node.home.status()).shortcomings.join("\n")),
         `${sentence} in the status of ${node.name}`,
-        60_000,
+        30_000,
       );
     /** strongSwan agrees on keys anew with what it knows now. */
     const agreeAnew = async (): Promise<void> => {
@@ -101,7 +102,10 @@ describeWith(
       for (const node of lab.nodes) {
         expect(await node.ipsec.run("ipsec", "statusall")).toMatch(/uses public key authentication/);
         expect(node.ipsec.log).toMatch(/authentication of 'n[12]' with RSA.* successful/);
-        await eventually(async () => (await node.home.status()).shortcomings.length === 0, "nothing to complain of");
+        await eventually(async () => {
+          const is = (await node.home.status()).shortcomings.join("\n");
+          return !/nothing goes|certificate/.test(is);
+        }, "nothing to complain of");
       }
     });
 
@@ -112,7 +116,7 @@ describeWith(
       await eventually(
         async () => (await lab.node(1).ipsec.run("ipsec", "listcerts")).includes(serial),
         "the next certificate",
-        60_000,
+        30_000,
       );
       await reached();
       expect(lab.node(1).agent.pid).toBe(pid);
@@ -127,7 +131,7 @@ describeWith(
           async () =>
             (await node.ipsec.run("ipsec", "listcacerts")).match(/subject: {2}"CN=(old|next)"/g)?.length === 2,
           "both authorities",
-          60_000,
+          30_000,
         );
       await reached();
       await give(1, { ca: next }, both);
@@ -145,15 +149,11 @@ describeWith(
 
     test("a certificate of another authority is refused, nothing goes, and both say why", async () => {
       const foreign = authority("foreign");
-      await give(2, { ca: foreign });
-      await told(
-        lab.node(1),
-        /nothing goes to the pods of node "n2" at .*: (its certificate is of an authority|what it shows)/,
-      );
+      // It takes the other's: only what it shows itself is not right.
+      await give(2, { ca: foreign }, [foreign.cert, next.cert, old.cert]);
+      await told(lab.node(1), /nothing goes to the pods of node "n2" at .*: its certificate is of an authority/);
       await expectNothingBetween();
-      expect(lab.node(1).ipsec.log).toMatch(
-        /no issuer certificate found for "O=pipette.io, CN=n2"|no trusted RSA public key found for 'n2'/,
-      );
+      expect(lab.node(1).ipsec.log).toMatch(/no issuer certificate found for "O=pipette.io, CN=n2"/);
       await give(2, { ca: next }, [next.cert, old.cert]);
       await reached();
     });
