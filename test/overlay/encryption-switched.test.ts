@@ -1,17 +1,45 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
-import { describeWith } from "../support/requires.ts";
-import { Capture } from "./lab/capture.ts";
-import { Lab } from "./lab/lab.ts";
+import { describeWith, type Need } from "../support/requires.ts";
+import { Capture, type FrameKind } from "./lab/capture.ts";
+import { Lab, type LabOptions } from "./lab/lab.ts";
 import type { LabNode } from "./lab/lab-node.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { marker, says } from "./lab/marked-pings.ts";
 import { encryptingDevice } from "./lab/own-run.ts";
 import { answers } from "./lab/reach.ts";
 
+interface Kind {
+  readonly encryption: "wireguard" | "ipsec";
+  readonly needs: readonly Need[];
+  readonly lab: Pick<LabOptions, "esp">;
+  /** Keys of the section `ovs` beside the kind. */
+  readonly ovs?: object;
+  /** What encrypted packets are. */
+  readonly seen: readonly FrameKind[];
+}
+
+const wireguard: Kind = {
+  encryption: "wireguard",
+  needs: ["wireguard-go"],
+  lab: {},
+  seen: ["wireguard"],
+};
+const ipsec: Kind = {
+  encryption: "ipsec",
+  needs: ["strongswan", "kernel-libipsec", "ovs-monitor-ipsec"],
+  lab: { esp: "userspace" },
+  ovs: { ipsec: { esp: "userspace" } },
+  seen: ["esp"],
+};
+
 /** Pods run, and the nodes' configuration changes under them, one node after the other. */
-describeWith("encryption turned on and off", ["root", "openvswitch", "nft", "etcd", "wireguard-go", "tun"], () => {
+describe.each([wireguard, ipsec])("$encryption", (kind) => {
+  describeWith("turned on and off", ["root", "openvswitch", "nft", "etcd", "tun", ...kind.needs], () => turned(kind));
+});
+
+function turned(kind: Kind): void {
   let lab: Lab;
   let near: LabPod;
   let far: LabPod;
@@ -20,7 +48,7 @@ describeWith("encryption turned on and off", ["root", "openvswitch", "nft", "etc
 
   beforeAll(async () => {
     compileExecutables();
-    lab = await Lab.start({ nodes: ["a", "a"], ovs: { encryption: "none" } });
+    lab = await Lab.start({ nodes: ["a", "a"], ...kind.lab, ovs: { encryption: "none", ...kind.ovs } });
     [near, far] = (await Promise.all(lab.nodes.map((node) => node.addPod("web")))) as [LabPod, LabPod];
     captures = [await Capture.start(lab.underlay, [1]), await Capture.start(lab.underlay, [2])];
   });
@@ -29,7 +57,7 @@ describeWith("encryption turned on and off", ["root", "openvswitch", "nft", "etc
     await lab?.[Symbol.asyncDispose]();
   });
 
-  const turn = async (node: LabNode, encryption: "none" | "wireguard"): Promise<void> => {
+  const turn = async (node: LabNode, encryption: "none" | Kind["encryption"]): Promise<void> => {
     await node.agent.end();
     node.changeOvs({ encryption });
     await node.startAgent();
@@ -50,7 +78,7 @@ describeWith("encryption turned on and off", ["root", "openvswitch", "nft", "etc
   });
 
   test("a node that encrypts sends nothing to one that does not, nor believes it", async () => {
-    await turn(lab.node(1), "wireguard");
+    await turn(lab.node(1), kind.encryption);
     clear();
     for (const address of far.addresses) expect(await says(near, address)).toBe(false);
     expect(captures[0].having(marker)).toBe(0);
@@ -65,13 +93,13 @@ describeWith("encryption turned on and off", ["root", "openvswitch", "nft", "etc
   });
 
   test("once both encrypt, the same pods reach each other", async () => {
-    await turn(lab.node(2), "wireguard");
+    await turn(lab.node(2), kind.encryption);
     clear();
     await reached();
     for (const address of far.addresses) expect(await says(near, address)).toBe(true);
     for (const capture of captures) {
       expect(capture.having(marker)).toBe(0);
-      expect(kindsOf(capture)).toEqual(["wireguard"]);
+      expect(kindsOf(capture).filter((one) => one !== "ike")).toEqual(kind.seen);
     }
   });
 
@@ -96,5 +124,12 @@ describeWith("encryption turned on and off", ["root", "openvswitch", "nft", "etc
       expect(await namespace.run("nft list tables")).not.toContain("pipette-clear");
       expect(await namespace.run("ip -br link")).not.toContain(encryptingDevice);
     }
+    for (const node of lab.nodes) {
+      const rows = await node.vswitch.vsctl("show");
+      for (const left of ["psk", "ipsec_", "remote_name"]) expect(rows).not.toContain(left);
+      if (kind.encryption !== "ipsec") continue;
+      const without = async (): Promise<boolean> => !/p-n\d-/.test(await node.ipsec.run("ipsec", "statusall"));
+      await eventually(without, `strongSwan of ${node.name} without connections`);
+    }
   });
-});
+}

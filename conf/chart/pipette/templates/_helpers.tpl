@@ -24,6 +24,10 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
   "networks" (list (dict "name" "pods" "bridge" $bridge))
   "nodes" (dict "registry" (dict "type" "kubernetes"))
 -}}
+{{- if eq (dig "ovs" "encryption" "none" .Values.linux.config) "ipsec" -}}
+{{- /* The node's strongSwan, in the directory that the agents have in common with it. */ -}}
+{{- $_ := set $base "ovs" (dict "ipsec" (dict "charon" "/run/openvswitch/charon.enfy")) -}}
+{{- end -}}
 {{- include "pipette.withMetrics" (dict "root" . "base" $base "config" .Values.linux.config) }}
 {{- end }}
 
@@ -77,6 +81,9 @@ annotations:
   kubectl.kubernetes.io/default-container: {{ .container }}
   {{- if .checksum }}
   checksum/config: {{ .checksum }}
+  {{- end }}
+  {{- if .secretChecksum }}
+  checksum/ipsec-secret: {{ .secretChecksum }}
   {{- end }}
   {{- with .workload.podAnnotations }}
   {{- toYaml . | nindent 2 }}
@@ -139,6 +146,13 @@ automountServiceAccountToken: false
 {{- with .root.Values.apiServer.port }}
 - name: KUBERNETES_SERVICE_PORT
   value: {{ . | quote }}
+{{- end }}
+{{- if and (eq .os "linux") (eq .component "agent") .root.Values.ipsec.secret }}
+- name: PIPETTE_IPSEC_PSK
+  valueFrom:
+    secretKeyRef:
+      name: {{ .root.Values.ipsec.secret }}
+      key: {{ .root.Values.ipsec.key }}
 {{- end }}
 {{- with .workload.extraEnv }}
 {{ toYaml . }}

@@ -14,6 +14,8 @@ import { UserspaceConnections } from "./userspace-connections.ts";
 /** How often it looks whether keys are agreed with all nodes: more often where it has to begin that itself. */
 const lookMs = { kernel: 5_000, userspace: 2_000 } as const;
 const monitor = "ovs-monitor-ipsec";
+/** In a line of the log. */
+const maxPorts = 10;
 
 export interface IpsecNeeds extends IpsecOptions {
   /** This node's. */
@@ -45,6 +47,8 @@ export class Ipsec implements AsyncDisposable {
   readonly #last = new Map<string, CharonError>();
   #agreements: ReadonlyMap<string, Agreement> = new Map();
   readonly #userspace: UserspaceConnections | undefined;
+  /** What strongSwan did not know at the last look. */
+  #missing: ReadonlySet<string> = new Set();
 
   constructor(needs: IpsecNeeds) {
     this.#needs = needs;
@@ -90,6 +94,8 @@ export class Ipsec implements AsyncDisposable {
   }
 
   #hear(error: CharonError): void {
+    // Others are no causes, such as a packet that is sent once more.
+    if (!causes.has(error.type)) return;
     const port = error.connection.replace(/(?:-in|-out)?-\d+$/, "");
     const address = error.peer.replace(/\[\d+\]$/, "");
     for (const [name, { remote }] of this.#needs.tunnels())
@@ -97,6 +103,7 @@ export class Ipsec implements AsyncDisposable {
   }
 
   async #look(): Promise<undefined> {
+    const before = this.#agreements;
     try {
       this.#agreements = readAgreements(await this.#ask("ipsec/status"), this.#userspace === undefined);
     } catch {
@@ -105,17 +112,44 @@ export class Ipsec implements AsyncDisposable {
       return undefined;
     }
     const tunnels = this.#needs.tunnels();
-    for (const port of this.#last.keys())
-      if (!tunnels.has(port) || this.#agreements.get(port)?.isInstalled === true) this.#last.delete(port);
+    for (const port of this.#last.keys()) {
+      const { isInstalled = false, isAsking = false } = this.#agreements.get(port) ?? {};
+      // Who refuses does so at once: what is asked for longer is not answered any more.
+      const isSilent = isAsking && before.get(port)?.isAsking === true;
+      if (!tunnels.has(port) || isInstalled || isSilent) this.#last.delete(port);
+    }
     this.#troubles.look([...this.#needs.unreached(), ...this.silent()]);
     const idle = [...tunnels].filter(([port]) => {
       const { isInstalled = false, isAsking = false } = this.#agreements.get(port) ?? {};
       return !isInstalled && !isAsking;
     });
-    if (this.#userspace !== undefined)
-      await this.#userspace.begin(new Map(idle.map(([port, { node }]) => [port, node])));
-    else if (idle.length > 0) this.#needs.greet(idle.map(([, tunnel]) => tunnel));
+    await this.#load(await this.#begin(idle));
     return undefined;
+  }
+
+  /** @returns ports that strongSwan knows no connection of */
+  async #begin(idle: readonly (readonly [string, PeerTunnel])[]): Promise<readonly string[]> {
+    if (this.#userspace !== undefined)
+      return await this.#userspace.begin(new Map(idle.map(([port, { node }]) => [port, node])));
+    if (idle.length > 0) this.#needs.greet(idle.map(([, tunnel]) => tunnel));
+    return idle.map(([port]) => port).filter((port) => !this.#agreements.has(port));
+  }
+
+  /**
+   * The monitor tells strongSwan of a connection once, and not again where that failed: it does so while strongSwan
+   * starts. Telling takes keys of other nodes down too, which are agreed anew with the next packet.
+   */
+  async #load(missing: readonly string[]): Promise<void> {
+    const lasting = missing.filter((port) => this.#missing.has(port));
+    this.#missing = new Set(missing);
+    if (lasting.length === 0) return;
+    this.#needs.logger.warn("strongSwan does not know all tunnels: ovs-monitor-ipsec is to tell it again", {
+      ports: lasting.slice(0, maxPorts),
+    });
+    // The next look begins anew.
+    this.#missing = new Set();
+    // Where it is slow, the next look shows what came of it.
+    await this.#ask("refresh").catch(() => undefined);
   }
 
   /** A sentence that stays the same for as long as it is so; `undefined`: there are keys. */
@@ -123,7 +157,7 @@ export class Ipsec implements AsyncDisposable {
     const agreement = this.#agreements.get(port);
     if (agreement?.isInstalled === true) return undefined;
     const error = this.#last.get(port);
-    const why = error === undefined ? silenceText(agreement) : (causes.get(error.type) ?? error.text);
+    const why = causes.get(error?.type ?? 0) ?? silenceText(agreement);
     return `nothing goes to the pods of node "${node}" at ${formatIp(remote)}: ${why}`;
   }
 

@@ -17,18 +17,23 @@ export class UserspaceConnections {
     this.#own = own;
   }
 
-  /** Begins with those that have no keys. @param idle ports' names, with their nodes. Never throws: it is called again */
-  async begin(idle: ReadonlyMap<string, string>): Promise<void> {
+  /**
+   * Begins with those that have no keys. Never throws: it is called again.
+   * @param idle ports' names, with their nodes
+   * @returns of those with which it was to begin, the ones that strongSwan does not know
+   */
+  async begin(idle: ReadonlyMap<string, string>): Promise<readonly string[]> {
     for (const port of this.#waited.keys()) if (!idle.has(port)) this.#waited.delete(port);
     const due = [...idle].flatMap(([port, node]) => {
       const times = this.#waited.get(port) ?? 0;
       this.#waited.set(port, times + 1);
       return this.#own < node || times >= patience ? [port] : [];
     });
-    if (due.length === 0) return;
-    const { stdout } = await runProgram("ipsec", ["statusall"], { deadlineMs: commandMs });
-    for (const name of childrenOf(stdout, new Set(due)))
-      await runProgram("ipsec", ["stroke", "up-nb", name], { deadlineMs: commandMs });
+    if (due.length === 0) return [];
+    const { stdout, failure } = await runProgram("ipsec", ["statusall"], { deadlineMs: commandMs });
+    const names = childrenOf(stdout, new Set(due));
+    for (const name of names) await runProgram("ipsec", ["stroke", "up-nb", name], { deadlineMs: commandMs });
+    return failure === "" ? due.filter((port) => !names.some((name) => name.startsWith(`${port}-`))) : [];
   }
 }
 
