@@ -1,8 +1,11 @@
 import { CniCode, CniError } from "../shared/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import { isWindows } from "../shared/os/platform.ts";
+import { reasonOf } from "../shared/reason.ts";
 import type { AgentDependencies } from "./agent.ts";
+import { trustAuthorities } from "./certificates/trusted-authorities.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
+import { usualTrustDirectory } from "./config/certificates-config.ts";
 import { pskVariables, takePsk } from "./config/ipsec-secret.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import type { DataPathNeeds } from "./datapath/datapath.ts";
@@ -59,11 +62,21 @@ async function ovs(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
   return {
     prepareNode: () => {
       if (uplink !== undefined && network !== undefined) restoreNodeAddresses(dataDir, uplink, network.bridge, logger);
+      if (section?.encryption !== "ipsec" || section.ipsec.certificates === undefined) forgetAuthorities(logger);
     },
     createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger, credentials?.(needs))),
     dataPathName: "ovs",
     livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
+}
+
+/** What an agent with certificates had strongSwan trust is trusted no more. */
+function forgetAuthorities(logger: Logger): void {
+  try {
+    trustAuthorities(usualTrustDirectory, "");
+  } catch (caught) {
+    logger.warn("strongSwan still trusts authorities that nobody needs", { error: reasonOf(caught) });
+  }
 }
 
 /** Where IPsec encrypts; a secret is taken at once, and certificates once the node has joined. @throws {CniError} 7, 5 */

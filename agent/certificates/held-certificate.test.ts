@@ -32,7 +32,9 @@ function opened(directory: string): { held: HeldCertificate; changes: HeldFiles[
     ...{ node: "node-a", store, trustDirectory: trust, reread, logger },
     now: () => now,
   });
-  held.onChange = (files) => void changes.push(files);
+  held.onChange = (files) => {
+    if (files !== undefined) changes.push(files);
+  };
   return { held, changes, trust };
 }
 
@@ -81,7 +83,12 @@ describe("a node's certificate", () => {
     using directory = scratchDir();
     const { held } = opened(directory.path);
     await used(held, nodePair({ until: 1 }));
+    const heard: unknown[] = [];
+    held.onChange = (files) => void heard.push(files);
     now = new Date(Date.now() + 2 * 60 * 60_000);
+    await held.settle();
+    await held.settle();
+    expect(heard).toEqual([undefined]);
     expect([held.files, held.problem]).toEqual([
       undefined,
       expect.stringMatching(/has ended at .*: no other has come/),
@@ -92,7 +99,7 @@ describe("a node's certificate", () => {
       expect.stringMatching(/no certificate .*: .*has ended at/),
     ]);
     await used(held, nodePair({ until: 20 }));
-    expect(held.problem).toBeUndefined();
+    expect([held.problem, heard.at(-1)]).toEqual([undefined, held.files]);
   });
 
   test("is of another directory each time; what was before stays once, and no more", async () => {

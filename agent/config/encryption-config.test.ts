@@ -18,6 +18,17 @@ test("WireGuard is taken with all of its defaults", () => {
   });
 });
 
+test("certificates of the cluster are taken with all of their defaults", () => {
+  const parsed = parseAgentConfig(
+    file("{ encryption: ipsec, ipsec: { certificates: { from: cluster } } }"),
+    "agent.yaml",
+  );
+  if (parsed.t !== "ok") throw new Error(parsed.problems.join());
+  expect(parsed.config.ovs?.ipsec.certificates).toEqual({
+    ...{ from: "cluster", namespace: "kube-system", lifetimeHours: 2160, trustDirectory: "/etc/ipsec.d/cacerts" },
+  });
+});
+
 test("nothing is encrypted by default", () => {
   const parsed = parseAgentConfig(file("{}"), "agent.yaml");
   expect(parsed.t === "ok" && parsed.config.ovs?.encryption).toBe("none");
@@ -31,6 +42,12 @@ test.each([
   ["{ encryption: wireguard, tenants: multitenant }", etcd, /with tenants "multitenant"/],
   ["{ encryption: wireguard }", kubernetes, /without "clusterSubnets", wanted them/],
   ["{ encryption: wireguard, wireguard: { device: pipette-gw0 } }", etcd, /"pipette-gw0" for the second time/],
+  [
+    "{ encryption: ipsec, ipsec: { pskFile: /psk, certificates: { from: cluster } } }",
+    etcd,
+    /with "pskFile" and "certificates", wanted one of them/,
+  ],
+  ["{ encryption: ipsec, ipsec: { certificates: { from: files, certificate: /c } } }", etcd, /privateKey/],
   ["{ encryption: plain }", etcd, /wanted one of "none"/],
   [
     "{ encryption: wireguard, clusterSubnets: [10.128.0.0/14], wireguard: { rotateHours: 24 } }",

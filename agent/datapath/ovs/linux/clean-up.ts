@@ -1,4 +1,6 @@
 import type { Logger } from "../../../../shared/log.ts";
+import { trustAuthorities } from "../../../certificates/trusted-authorities.ts";
+import { usualTrustDirectory } from "../../../config/certificates-config.ts";
 import { attempt, type HostChange } from "../../host-change.ts";
 import { findLink } from "../../linux/host-links.ts";
 import { removeNodeRoutes } from "../../linux/node-routes.ts";
@@ -61,6 +63,9 @@ export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly Hos
       const hadDevice = removeDevice(socket, encrypting);
       return (await removeClearGuard(filters, gateway)) || hadDevice;
     }),
+    await attempt("trust", `authorities in "${usualTrustDirectory}"`, async () =>
+      trustAuthorities(usualTrustDirectory, ""),
+    ),
   ];
 }
 

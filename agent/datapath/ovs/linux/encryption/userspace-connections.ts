@@ -39,6 +39,6 @@ export class UserspaceConnections {
 
 /** Names of connections for packets, as `ipsec statusall` lists them: `p-n2-3fa09c-out-1:   child:  dynamic[udp] …`. */
 export const childrenOf = (status: string, ports: ReadonlySet<string>): readonly string[] =>
-  [...status.matchAll(/^\s*(([\w.-]{1,15}?)(?:-(?:in|out))?-\d{1,10}):\s+child:/gm)].flatMap(([, name = "", port = ""]) =>
-    ports.has(port) ? [name] : [],
+  [...status.matchAll(/^\s*(([\w.-]{1,15}?)(?:-(?:in|out))?-\d{1,10}):\s+child:/gm)].flatMap(
+    ([, name = "", port = ""]) => (ports.has(port) ? [name] : []),
   );
