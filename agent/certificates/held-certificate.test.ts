@@ -83,6 +83,11 @@ describe("a node's certificate", () => {
     using directory = scratchDir();
     const { held } = opened(directory.path);
     await used(held, nodePair({ until: 1 }));
+    now = new Date(Date.now() + 55 * 60_000);
+    expect([held.files === undefined, held.problem]).toEqual([
+      false,
+      expect.stringMatching(/ends at .*, and no other/),
+    ]);
     const heard: unknown[] = [];
     held.onChange = (files) => void heard.push(files);
     now = new Date(Date.now() + 2 * 60 * 60_000);

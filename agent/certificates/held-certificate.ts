@@ -24,6 +24,9 @@ export interface HeldOptions {
   readonly now?: () => Date;
 }
 
+/** The part of a certificate's time after which another one should have come. */
+const latePart = 11 / 12;
+
 /** The certificate that a node shows the others: what is not in order is never used, and one in order stays until it ends. */
 export class HeldCertificate {
   /** Called with others that count from now on; with `undefined` where there is none any more. */
@@ -65,11 +68,15 @@ export class HeldCertificate {
 
   /** In a sentence; `undefined` while all is well. */
   get problem(): string | undefined {
-    const ends = certificateIn(this.#pair?.certificate ?? "")?.validToDate.toISOString();
+    const own = certificateIn(this.#pair?.certificate ?? "");
     const why = this.#trouble ?? this.#unread;
-    if (this.#hasEnded()) return `the node's certificate for IPsec has ended at ${ends}: ${why ?? "no other has come"}`;
-    if (this.#pair === undefined) return `the node has no certificate for IPsec: ${why ?? "none has come yet"}`;
-    return why === undefined ? undefined : `the node's certificate for IPsec, which ends at ${ends}, stays: ${why}`;
+    if (own === undefined) return `the node has no certificate for IPsec: ${why ?? "none has come yet"}`;
+    const [from, until, now] = [own.validFromDate.getTime(), own.validToDate.getTime(), this.#now().getTime()];
+    const ends = own.validToDate.toISOString();
+    if (until <= now) return `the node's certificate for IPsec has ended at ${ends}: ${why ?? "no other has come"}`;
+    if (why !== undefined) return `the node's certificate for IPsec, which ends at ${ends}, stays: ${why}`;
+    const isLate = now > from + (until - from) * latePart;
+    return isLate ? `the node's certificate for IPsec ends at ${ends}, and no other has come` : undefined;
   }
 
   /**

@@ -17,7 +17,11 @@ const agents = { namespace: "ns", account: "pipette-agent" };
 
 const requestOf = (request: string): object => ({
   spec: {
-    ...{ request: btoa(request), signerName: tunnelCertificate.signerName, usages: [tunnelCertificate.usage] },
+    ...{
+      request: new TextEncoder().encode(request).toBase64(),
+      signerName: tunnelCertificate.signerName,
+      usages: [tunnelCertificate.usage],
+    },
     username: "system:serviceaccount:ns:pipette-agent",
     extra: { "authentication.kubernetes.io/pod-name": ["p"], "authentication.kubernetes.io/pod-uid": ["u"] },
   },

@@ -26,7 +26,11 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 -}}
 {{- if eq (dig "ovs" "encryption" "none" .Values.linux.config) "ipsec" -}}
 {{- /* The node's strongSwan, in the directory that the agents have in common with it. */ -}}
-{{- $_ := set $base "ovs" (dict "ipsec" (dict "charon" "/run/openvswitch/charon.enfy")) -}}
+{{- $ipsec := dict "charon" "/run/openvswitch/charon.enfy" -}}
+{{- if and .Values.ipsecCertificates.enabled (not (dig "ovs" "ipsec" "certificates" dict .Values.linux.config)) -}}
+{{- $_ := set $ipsec "certificates" (dict "from" "cluster" "namespace" .Release.Namespace) -}}
+{{- end -}}
+{{- $_ := set $base "ovs" (dict "ipsec" $ipsec) -}}
 {{- end -}}
 {{- include "pipette.withMetrics" (dict "root" . "base" $base "config" .Values.linux.config) }}
 {{- end }}
@@ -60,7 +64,8 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- $registry := $nodes.registry | default dict -}}
 {{- $services := hasKey . "services" | ternary (default dict .services) (dict "from" "file") -}}
 {{- $metrics := hasKey . "metrics" | ternary (default dict .metrics) (dict "plain" true) -}}
-{{- or (eq (default "" $registry.type) "kubernetes") (ne (default "cluster" $services.from) "file") (not $metrics.plain) -}}
+{{- $certificates := dig "ipsec" "certificates" "from" "files" (.ovs | default dict) -}}
+{{- or (eq $certificates "cluster") (eq (default "" $registry.type) "kubernetes") (ne (default "cluster" $services.from) "file") (not $metrics.plain) -}}
 {{- end }}
 
 {{/* "true" where any agent does. */}}
@@ -181,6 +186,14 @@ automountServiceAccountToken: false
     path: {{ $path }}
   {{- toYaml (get $.Values.probes (trimSuffix "Probe" $probe)) | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* Where the node's strongSwan reads whom to trust, where agents with certificates write it. */}}
+{{- define "pipette.trustDirectory" -}}
+{{- $ovs := .ovs | default dict -}}
+{{- if and (eq (default "none" $ovs.encryption) "ipsec") (dig "ipsec" "certificates" dict $ovs) -}}
+{{- dig "ipsec" "certificates" "trustDirectory" "/etc/ipsec.d/cacerts" $ovs -}}
+{{- end -}}
 {{- end }}
 
 {{/* The directory of Open vSwitch's sockets, where the configuration has the agent use one by a socket. */}}
