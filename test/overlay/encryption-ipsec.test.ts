@@ -178,6 +178,8 @@ describeWith(
       await lab.node(1).ipsec.startMonitor();
       await told(lab.node(1), /node "n2" at 172\.30\.0\.2: it does not answer at UDP 500 and 4500/);
       await lab.underlay.plug(2, "up");
+      // Else it asks ever more rarely.
+      await lab.node(1).ipsec.startMonitor();
       await reached();
       await lab.node(2).agent.end();
       const { encryption: _, ...without } = JSON.parse(right);

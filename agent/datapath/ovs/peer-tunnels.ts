@@ -40,7 +40,9 @@ export class PeerTunnels {
   /** To whom nothing goes, and why, in sentences. */
   get unreached(): readonly string[] {
     const failed = [...this.#standing].flatMap(([node, { name, error }]) =>
-      error === undefined ? [] : [`nothing goes to the pods of node "${node}": its tunnel "${name}" is not there (${error})`],
+      error === undefined
+        ? []
+        : [`nothing goes to the pods of node "${node}": its tunnel "${name}" is not there (${error})`],
     );
     return [...this.#strangers, ...failed];
   }

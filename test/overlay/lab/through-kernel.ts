@@ -26,7 +26,11 @@ export async function leadThroughKernel(
   { bridge, uplink, link, number }: ThroughKernel,
 ): Promise<void> {
   const [own] = nodeOn(link, number);
-  await namespace.ip(`link add ${ofKernel} type veth peer name ${toKernel}`, `link set ${ofKernel} up`, `link set ${toKernel} up`);
+  await namespace.ip(
+    `link add ${ofKernel} type veth peer name ${toKernel}`,
+    `link set ${ofKernel} up`,
+    `link set ${toKernel} up`,
+  );
   withoutChecksumOffload(namespace, ofKernel);
   withoutChecksumOffload(namespace, toKernel);
   await vswitch.vsctl(

@@ -73,7 +73,9 @@ export class Ipsec implements AsyncDisposable {
       (caught: unknown) => [CniError.from(caught).message],
     );
     return [
-      ...(noMonitor === undefined ? [] : [`packets to other nodes' pods are not encrypted, and do not leave: ${noMonitor}`]),
+      ...(noMonitor === undefined
+        ? []
+        : [`packets to other nodes' pods are not encrypted, and do not leave: ${noMonitor}`]),
       ...(absence === undefined
         ? []
         : [
@@ -176,12 +178,18 @@ const silenceText = (agreement: Agreement | undefined): string =>
 
 /** What an error means for people who look for its cause. */
 const causes: ReadonlyMap<number, string> = new Map([
-  [ErrorType.localAuthFailed, "it does not take what this node shows (AUTHENTICATION_FAILED): secrets or certificates differ"],
+  [
+    ErrorType.localAuthFailed,
+    "it does not take what this node shows (AUTHENTICATION_FAILED): secrets or certificates differ",
+  ],
   [ErrorType.peerAuthFailed, "what it shows is not right (AUTHENTICATION_FAILED): secrets or certificates differ"],
   [ErrorType.retransmitTimeout, "it does not answer at UDP 500 and 4500"],
   [ErrorType.halfOpenTimeout, "it has begun to agree on keys and does not answer any more"],
   [ErrorType.proposalMismatchIke, "it wants other algorithms (NO_PROPOSAL_CHOSEN)"],
-  [ErrorType.proposalMismatchChild, "it wants other algorithms for packets, or its kernel cannot encrypt (NO_PROPOSAL_CHOSEN)"],
+  [
+    ErrorType.proposalMismatchChild,
+    "it wants other algorithms for packets, or its kernel cannot encrypt (NO_PROPOSAL_CHOSEN)",
+  ],
   [ErrorType.selectorMismatch, "it wants other packets encrypted (TS_UNACCEPTABLE): another tunnel"],
   [ErrorType.installChildSaFailed, "this node's kernel does not take the keys: it has no ESP or no AES-GCM"],
   [ErrorType.installChildPolicyFailed, "this node's kernel does not take the policies of IPsec"],
