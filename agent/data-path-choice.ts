@@ -5,7 +5,7 @@ import type { AgentDependencies } from "./agent.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import { takePsk } from "./config/ipsec-secret.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
-import type { IpsecCredentials } from "./datapath/ovs/options.ts";
+import type { IpsecCredentials } from "./datapath/ovs/mod.ts";
 
 export type DataPathChoice = Pick<
   AgentDependencies,

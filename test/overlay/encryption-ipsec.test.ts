@@ -61,7 +61,10 @@ describeWith(
       (await node.home.status()).problems.map(({ message }) => message).join("\n");
     const told = async (node: LabNode, sentence: RegExp): Promise<void> => {
       let is = "";
-      const asked = async (): Promise<boolean> => sentence.test((is = await shortcomings(node)));
+      const asked = async (): Promise<boolean> => {
+        is = await shortcomings(node);
+        return sentence.test(is);
+      };
       // What it says instead is worth more than that the wait was in vain.
       await eventually(asked, "").catch(() => expect(is).toMatch(sentence));
     };
