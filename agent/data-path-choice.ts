@@ -10,7 +10,7 @@ import { pskVariables, takePsk } from "./config/ipsec-secret.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import type { DataPathNeeds } from "./datapath/datapath.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
-import type { IpsecCredentials } from "./datapath/ovs/options.ts";
+import type { IpsecCredentials } from "./datapath/ovs/mod.ts";
 
 export type DataPathChoice = Pick<
   AgentDependencies,

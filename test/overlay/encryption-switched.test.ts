@@ -110,6 +110,19 @@ function turned(kind: Kind): void {
     expect(kindsOf(captures[0])).toEqual([]);
   });
 
+  test("a node whose device or gateway gets another name leaves nothing of the former ones", async () => {
+    const [first] = lab.nodes;
+    await first?.agent.end();
+    first?.changeOvs({ gateway: "other-gw0", wireguard: { device: "other-wg0" } });
+    await first?.startAgent();
+    await reached();
+    const links = (await first?.namespace.run("ip -br link")) ?? "";
+    for (const former of ["pipette-gw0", encryptingDevice]) expect(links).not.toContain(former);
+    const tables = (await first?.namespace.run("nft list tables")) ?? "";
+    expect(tables).toContain("pipette-clear-other-gw0");
+    expect(tables).not.toContain("pipette-clear-pipette-gw0");
+  });
+
   test("on the way back the last node that encrypts says nothing in clear", async () => {
     await turn(lab.node(1), "none");
     clear();

@@ -8,8 +8,8 @@ import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";
 import { PodPairs } from "../../linux/pod-pairs.ts";
 import { removeOverlay } from "../database/node-bridge.ts";
 import { openDatabase, uplinkOf } from "../database/switch-database.ts";
-import { removeClearGuard } from "./encryption/clear-guard.ts";
-import { removeDevice } from "./encryption/wireguard-link.ts";
+import { removeClearGuards } from "./encryption/clear-guard.ts";
+import { removeDevices } from "./encryption/wireguard-link.ts";
 import { removeKernelIsolation } from "./kernel-isolation.ts";
 import { restoreNodeAddresses } from "./linux-host.ts";
 import { moveAddresses } from "./uplink.ts";
@@ -59,9 +59,8 @@ export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly Hos
       return true;
     }),
     await attempt("encryption", `device "${encrypting}"`, async () => {
-      using filters = pairs.tools.kernel.openPacketFilterSocket();
-      const hadDevice = removeDevice(socket, encrypting);
-      return (await removeClearGuard(filters, gateway)) || hadDevice;
+      const hadDevice = removeDevices(socket);
+      return (await removeClearGuards()) || hadDevice;
     }),
     await attempt("trust", `authorities in "${usualTrustDirectory}"`, async () =>
       trustAuthorities(usualTrustDirectory, ""),

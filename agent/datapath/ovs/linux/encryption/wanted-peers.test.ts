@@ -31,6 +31,17 @@ test("who does not encrypt likewise, or has another's key, is named and gets not
   ]);
 });
 
+test("who had a key keeps it, also where a node that comes earlier says that it were its own", () => {
+  const former = new Map([[key(5), "n5"]]);
+  const thief = node(2, { encryption: node(5).encryption! });
+  const { peers, strangers } = wantedPeers([thief, node(5)], both, former);
+  expect(peers.map((peer) => peer.node)).toEqual(["n5"]);
+  expect(strangers).toEqual([expect.stringContaining('node "n2": its public key is that of node "n5" too')]);
+  // Once its owner has another one, nobody keeps it from others.
+  const { peers: later } = wantedPeers([thief, node(5, { encryption: node(6).encryption! })], both, former);
+  expect(later.map((peer) => peer.node)).toEqual(["n2", "n5"]);
+});
+
 const { peers } = wantedPeers([node(2)], both);
 const standing = { publicKey: key(2), allowed: peers[0]!.allowed, handshakeAt: 0, receivedBytes: 0, sentBytes: 0 };
 const at = (ip: string) => ({ ip: parseIp(ip)!, port });

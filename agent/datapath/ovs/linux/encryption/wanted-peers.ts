@@ -18,14 +18,20 @@ export interface WantedPeer {
  */
 export const keepaliveSeconds = 25;
 
-/** The nodes that encrypt as this one does, and sentences about the others. */
+/**
+ * The nodes that encrypt as this one does, and sentences about the others.
+ * @param former whose each key was the last time: who tells it still keeps it, whatever another one says later
+ */
 export function wantedPeers(
-  nodes: Iterable<ClusterNode>,
+  nodes: readonly ClusterNode[],
   ownFamilies: ReadonlySet<number>,
+  former: ReadonlyMap<string, string> = new Map(),
 ): { readonly peers: readonly WantedPeer[]; readonly strangers: readonly string[] } {
   const peers: WantedPeer[] = [];
   const strangers: string[] = [];
   const owners = new Map<string, string>();
+  for (const { name, encryption } of nodes)
+    if (encryption?.type === "wireguard" && former.get(encryption.key) === name) owners.set(encryption.key, name);
   for (const { name, addresses, subnets, encryption } of nodes) {
     const ip = addresses.toSorted((a, b) => a.family - b.family).find(({ family }) => ownFamilies.has(family));
     const refuse = (is: string): void => void strangers.push(`nothing goes to the pods of node "${name}": ${is}`);
@@ -34,10 +40,11 @@ export function wantedPeers(
       continue;
     }
     const other = owners.get(encryption.key);
-    if (other !== undefined) refuse(`its public key is that of node "${other}" too, wanted one of its own`);
+    if (other !== undefined && other !== name)
+      refuse(`its public key is that of node "${other}" too, wanted one of its own`);
     else if (ip === undefined) refuse("it has no address of a family that this node has");
     else peers.push({ node: name, key: encryption.key, ip, allowed: subnets });
-    owners.set(encryption.key, name);
+    if (other === undefined) owners.set(encryption.key, name);
   }
   return { peers, strangers };
 }

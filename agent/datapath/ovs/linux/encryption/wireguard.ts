@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { statSync, utimesSync } from "node:fs";
 import { ReconcileLoop } from "../../../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../../../shared/log.ts";
 import { type Cidr, formatCidr, formatIp } from "../../../../../shared/net/ip.ts";
@@ -59,6 +59,8 @@ export class WireGuard implements AsyncDisposable {
   #opened: OpenedDevice | undefined;
   #wanted: readonly WantedPeer[] = [];
   #strangers: readonly string[] = [];
+  /** Whose each key is. */
+  #owners: ReadonlyMap<string, string> = new Map();
   /** The node's own at the last time, as one text. */
   #addresses: string | undefined;
   /** The address that the device was told last, by key. */
@@ -97,9 +99,10 @@ export class WireGuard implements AsyncDisposable {
   bring(nodes: Iterable<ClusterNode>): Promise<readonly string[]> {
     const all = [...nodes];
     return this.#alone(async () => {
-      const { peers, strangers } = wantedPeers(all, this.#ownFamilies);
+      const { peers, strangers } = wantedPeers(all, this.#ownFamilies, this.#owners);
       const privateKey = privateKeyIn(this.#needs.dataDir);
       const own = publicKeyOf(privateKey);
+      this.#owners = new Map(peers.map(({ key, node }) => [key, node]));
       this.#wanted = peers.filter(({ key }) => key !== own);
       const impostors = peers.filter(({ key }) => key === own);
       this.#strangers = [
@@ -212,6 +215,7 @@ export class WireGuard implements AsyncDisposable {
     // A registry that is away would leave the node between two keys.
     await announce();
     const [old, next] = [privateKeyIn(dataDir), newPrivateKey()];
+    const { atime, mtime } = statSync(wireguardKeyFile(dataDir));
     keepPrivateKey(dataDir, next);
     try {
       await device.change({ privateKey: next });
@@ -219,6 +223,8 @@ export class WireGuard implements AsyncDisposable {
       logger.info("this node has a new key", { publicKey: publicKeyOf(next) });
     } catch (caught) {
       keepPrivateKey(dataDir, old);
+      // It is as old as it was, so that the next look tries again.
+      utimesSync(wireguardKeyFile(dataDir), atime, mtime);
       this.#mustAnnounce = true;
       await device.change({ privateKey: old });
       throw caught;
