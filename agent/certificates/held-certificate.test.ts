@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createLogger } from "../../shared/log.ts";
 import { authority, nodeKeys, nodePair } from "../../test/fakes/node-pairs.ts";
+import { random } from "../../test/support/random.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { seed } from "../../test/support/seed.ts";
 import { HeldCertificate, type HeldFiles } from "./held-certificate.ts";
 import type { Pair } from "./pair-check.ts";
 import { PairStore } from "./pair-store.ts";
@@ -182,10 +184,11 @@ console.log("begun");
 for (let i = 0; i < 100_000; i++) store.put(pairs[i % 2]);`,
   );
   const seen = new Set<string>();
+  const chance = random(seed);
   for (let round = 0; round < 25; round++) {
     const child = Bun.spawn([process.execPath, program], { stdout: "pipe", stderr: "inherit" });
     await child.stdout.getReader().read();
-    await Bun.sleep(3 * Math.random() * (round + 1));
+    await Bun.sleep((chance(300) * (round + 1)) / 100);
     child.kill("SIGKILL");
     await child.exited;
     const left = new PairStore(at).read();

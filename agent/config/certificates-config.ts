@@ -41,7 +41,6 @@ export const certificatesSchema = variants("from", "where the node's certificate
 
 export type CertificatesConfig = Infer<typeof certificatesSchema>;
 export type GivenCertificatesConfig = Extract<CertificatesConfig, { from: "files" }>;
-export type ClusterCertificatesConfig = Extract<CertificatesConfig, { from: "cluster" }>;
 
 /** Where the agent keeps certificates and their keys. */
 export const certificatesDirectory = (dataDir: string): string => join(dataDir, "ipsec");

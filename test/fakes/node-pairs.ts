@@ -1,5 +1,6 @@
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
-import { type Issued, issueAuthority, issueMember } from "../../shared/certificates/mod.ts";
+import { issueAuthority } from "../../shared/certificates/issue.ts";
+import { type Issued, issueMember } from "../../shared/certificates/mod.ts";
 
 const hourMs = 60 * 60_000;
 
