@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { podMtu } from "../../agent/config/pod-mtu.ts";
 import type { TunnelType } from "../../agent/config/ovs-config.ts";
+import { podMtu } from "../../agent/config/pod-mtu.ts";
 import { parseCidr } from "../../shared/net/ip.ts";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";

@@ -67,7 +67,8 @@ function turned(kind: Kind): void {
   };
   const reached = (): Promise<unknown> =>
     eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "an answer of the other");
-  const kindsOf = (capture: Capture): FrameKind[] => [...capture.kinds().keys()].filter((kind) => kind !== "other").sort();
+  const kindsOf = (capture: Capture): FrameKind[] =>
+    [...capture.kinds().keys()].filter((kind) => kind !== "other").sort();
 
   test("without encryption all can be read: the search finds it", async () => {
     await reached();
