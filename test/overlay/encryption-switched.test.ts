@@ -67,7 +67,8 @@ function turned(kind: Kind): void {
   };
   const reached = (): Promise<unknown> =>
     eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "an answer of the other");
-  const kindsOf = (capture: Capture): string[] => [...capture.kinds().keys()].filter((kind) => kind !== "other").sort();
+  const kindsOf = (capture: Capture): FrameKind[] =>
+    [...capture.kinds().keys()].filter((kind) => kind !== "other").sort();
 
   test("without encryption all can be read: the search finds it", async () => {
     await reached();
@@ -107,7 +108,8 @@ function turned(kind: Kind): void {
     clear();
     for (const address of ["10.10.77.7", "fd10:0:0:77::7"]) expect(await says(near, address)).toBe(false);
     expect(captures[0].having(marker)).toBe(0);
-    expect(kindsOf(captures[0])).toEqual([]);
+    // Nodes greet each other now and then, encrypted.
+    expect(kindsOf(captures[0]).filter((one) => one !== "ike" && !kind.seen.includes(one))).toEqual([]);
   });
 
   test("a node whose device or gateway gets another name leaves nothing of the former ones", async () => {

@@ -17,6 +17,8 @@ export interface EncryptionSetting {
   readonly questions: number;
   /** How often each node takes a new key while pods talk. */
   readonly rotations: number;
+  /** For how long they go on beyond that, in milliseconds: a soak. */
+  readonly soakMs?: number;
   readonly progress: (text: string) => void;
 }
 
@@ -44,7 +46,7 @@ export async function measureEncryption(setting: EncryptionSetting): Promise<Row
   const encrypted = await start(stack, { ovs: { encryption: "wireguard", wireguard: { rotateHours: 1000 } } });
   const rows = await compareWith("WireGuard", encrypted, clear, setting);
   setting.progress("new keys");
-  return [...rows, await lostByNewKeys(encrypted, setting.rotations)];
+  return [...rows, await lostByNewKeys(encrypted, setting)];
 }
 
 /**
@@ -58,7 +60,7 @@ export async function measureIpsec(setting: EncryptionSetting): Promise<Row[]> {
   const encrypted = await start(stack, { esp, ovs: { encryption: "ipsec", ipsec: { esp } } });
   const rows = await compareWith("IPsec in user space", encrypted, clear, setting);
   setting.progress("new secrets");
-  return [...rows, await silenceByNewSecrets(encrypted, setting.rotations)];
+  return [...rows, await silenceByNewSecrets(encrypted, setting)];
 }
 
 async function compareWith(
@@ -86,9 +88,9 @@ async function compareWith(
 }
 
 /** From the moment at which the first of two agents ends until pods reach each other with the new secret, in the median. */
-async function silenceByNewSecrets({ lab, near, far }: Pair, rotations: number): Promise<Row> {
+async function silenceByNewSecrets({ lab, near, far }: Pair, setting: EncryptionSetting): Promise<Row> {
   const silences: number[] = [];
-  for (let i = 0; i < rotations; i++) {
+  for (const i of turns(setting)) {
     const from = performance.now();
     for (const node of lab.nodes) {
       node.psk = `secret-${i}-of-all-nodes`;
@@ -102,22 +104,29 @@ async function silenceByNewSecrets({ lab, near, far }: Pair, rotations: number):
   return { measure: "two nodes get a new secret, one after the other", value: ours.median, unit: "ms", ours };
 }
 
-async function lostByNewKeys({ lab, near, far }: Pair, rotations: number): Promise<Row> {
+async function lostByNewKeys({ lab, near, far }: Pair, setting: EncryptionSetting): Promise<Row> {
+  let keys = 0;
   const { missing, answered } = await saysDuring(near, far.address(4), async () => {
-    for (let i = 0; i < rotations; i++) {
+    for (const _ of turns(setting)) {
       for (const node of lab.nodes) {
         await takeNewKey(node);
         await eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "the other pod");
+        keys++;
       }
     }
   });
-  const keys = 2 * rotations;
   return {
     measure: `packets of ${answered} lost while ${keys} keys change`,
     value: missing.length,
     unit: "count",
     budget: 0,
   };
+}
+
+/** Numbers from 0: so many at least, and more until the soak is over. */
+function* turns({ rotations, soakMs = 0 }: EncryptionSetting): Generator<number> {
+  const until = performance.now() + soakMs;
+  for (let i = 0; i < rotations || performance.now() < until; i++) yield i;
 }
 
 /** The agent looks how old its key is. */
