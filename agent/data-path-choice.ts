@@ -1,13 +1,16 @@
 import { CniCode, CniError } from "../shared/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import { isWindows } from "../shared/os/platform.ts";
+import { reasonOf } from "../shared/reason.ts";
 import type { AgentDependencies } from "./agent.ts";
+import { trustAuthorities } from "./certificates/trusted-authorities.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
-import { takePsk } from "./config/ipsec-secret.ts";
+import { usualTrustDirectory } from "./config/certificates-config.ts";
+import { pskVariables, takePsk } from "./config/ipsec-secret.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import type { DataPathNeeds } from "./datapath/datapath.ts";
 import type { HnsNetwork } from "./datapath/hns/mod.ts";
-import type { IpsecCredentials } from "./datapath/ovs/options.ts";
+import type { IpsecCredentials } from "./datapath/ovs/mod.ts";
 import type { AgentMeter } from "./metrics/meter.ts";
 
 export type DataPathChoice = Pick<
@@ -64,11 +67,21 @@ async function ovs(config: AgentConfig, logger: Logger): Promise<DataPathChoice>
   return {
     prepareNode: () => {
       if (uplink !== undefined && network !== undefined) restoreNodeAddresses(dataDir, uplink, network.bridge, logger);
+      if (section?.encryption !== "ipsec" || section.ipsec.certificates === undefined) forgetAuthorities(logger);
     },
     createDataPath: (needs) => createOvsDataPath(ovsOptionsFromConfig(needs, logger, credentials?.(needs))),
     dataPathName: "ovs",
     livenessProbes: [namespaceProbe(addressesInNamespaces)],
   };
+}
+
+/** What an agent with certificates had strongSwan trust is trusted no more. */
+function forgetAuthorities(logger: Logger): void {
+  try {
+    trustAuthorities(usualTrustDirectory, "");
+  } catch (caught) {
+    logger.warn("strongSwan still trusts authorities that nobody needs", { error: reasonOf(caught) });
+  }
 }
 
 /** Where IPsec encrypts; a secret is taken at once, and certificates once the node has joined. @throws {CniError} 7, 5 */
@@ -82,6 +95,8 @@ async function ipsecCredentials(
     const secret = takePsk({ file: pskFile, socket }, process.env);
     return () => ({ kind: "psk", secret });
   }
+  // No program that the agent starts is to have a secret that nobody needs.
+  for (const name of Object.values(pskVariables)) delete process.env[name];
   // Loaded where it is needed: it holds the client of an API server.
   const { openCertificates } = await import("./certificates/mod.ts");
   return ({ cluster, keep }) => {

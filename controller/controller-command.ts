@@ -129,12 +129,7 @@ async function runController(given: Given, io: TerminalIo, programFor: ProgramFo
   };
   const listen = parseListen(given.listen ?? `[::]:${defaultPort}`);
   if (listen === undefined) return exitStatus.wrongArguments;
-  const {
-    "data-dir": dataDir,
-    advertise,
-    "ipsec-ca": authority,
-    "agent-account": account = defaultAccount,
-  } = given;
+  const { "data-dir": dataDir, advertise, "ipsec-ca": authority, "agent-account": account = defaultAccount } = given;
   const page = pageOf(given, programFor);
   const asked: ControllerOptions = {
     ...{ cluster, env: io.env, listen, certificates, publishedIn, watchesNodes: given["watch-nodes"] },

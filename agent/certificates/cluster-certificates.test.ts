@@ -109,7 +109,9 @@ function start(refusedMs = 0): { certificates: ClusterCertificates; changes: Hel
   );
   open.push(certificates);
   const changes: HeldFiles[] = [];
-  certificates.onChange = (files) => void changes.push(files);
+  certificates.onChange = (files) => {
+    if (files !== undefined) changes.push(files);
+  };
   return { certificates, changes };
 }
 

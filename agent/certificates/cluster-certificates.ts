@@ -8,6 +8,7 @@ import type { Logger } from "../../shared/log.ts";
 import { writeAtomically } from "../../shared/os/atomic-file.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
 import { reasonOf } from "../../shared/reason.ts";
+import { askedKeyFile } from "../config/certificates-config.ts";
 import { HeldCertificate, type HeldFiles, type HeldOptions } from "./held-certificate.ts";
 import { isSignedBy } from "./pair-check.ts";
 import { maxFileBytes } from "./pair-store.ts";
@@ -65,7 +66,7 @@ export class ClusterCertificates implements AsyncDisposable {
     this.#now = now;
     this.#times = times;
     this.#close = options.close;
-    this.#pendingKey = join(directory, "asked-key.pem");
+    this.#pendingKey = join(directory, askedKeyFile);
     this.#loop = new ReconcileLoop({
       ...{ what: "the node's certificate for IPsec", logger, everyMs: times.everyMs, retry },
       reconcile: () => this.#look(),
@@ -83,11 +84,11 @@ export class ClusterCertificates implements AsyncDisposable {
     return is === undefined || skew === undefined ? is : `${is}; ${skew}`;
   }
 
-  set onChange(listener: (files: HeldFiles) => void) {
+  set onChange(listener: (files: HeldFiles | undefined) => void) {
     this.#held.onChange = listener;
   }
 
-  get onChange(): (files: HeldFiles) => void {
+  get onChange(): (files: HeldFiles | undefined) => void {
     return this.#held.onChange;
   }
 

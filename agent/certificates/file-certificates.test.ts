@@ -40,7 +40,9 @@ function start(): { certificates: FileCertificates; changes: HeldFiles[] } {
   );
   open.push(certificates);
   const changes: HeldFiles[] = [];
-  certificates.onChange = (files) => void changes.push(files);
+  certificates.onChange = (files) => {
+    if (files !== undefined) changes.push(files);
+  };
   return { certificates, changes };
 }
 

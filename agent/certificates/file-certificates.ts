@@ -49,11 +49,11 @@ export class FileCertificates implements AsyncDisposable {
     return this.#held.problem;
   }
 
-  set onChange(listener: (files: HeldFiles) => void) {
+  set onChange(listener: (files: HeldFiles | undefined) => void) {
     this.#held.onChange = listener;
   }
 
-  get onChange(): (files: HeldFiles) => void {
+  get onChange(): (files: HeldFiles | undefined) => void {
     return this.#held.onChange;
   }
 

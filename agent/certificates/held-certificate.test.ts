@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createLogger } from "../../shared/log.ts";
 import { authority, nodeKeys, nodePair } from "../../test/fakes/node-pairs.ts";
+import { random } from "../../test/support/random.ts";
 import { scratchDir } from "../../test/support/scratch-dir.ts";
+import { seed } from "../../test/support/seed.ts";
 import { HeldCertificate, type HeldFiles } from "./held-certificate.ts";
 import type { Pair } from "./pair-check.ts";
 import { PairStore } from "./pair-store.ts";
@@ -32,7 +34,9 @@ function opened(directory: string): { held: HeldCertificate; changes: HeldFiles[
     ...{ node: "node-a", store, trustDirectory: trust, reread, logger },
     now: () => now,
   });
-  held.onChange = (files) => void changes.push(files);
+  held.onChange = (files) => {
+    if (files !== undefined) changes.push(files);
+  };
   return { held, changes, trust };
 }
 
@@ -81,7 +85,17 @@ describe("a node's certificate", () => {
     using directory = scratchDir();
     const { held } = opened(directory.path);
     await used(held, nodePair({ until: 1 }));
+    now = new Date(Date.now() + 55 * 60_000);
+    expect([held.files === undefined, held.problem]).toEqual([
+      false,
+      expect.stringMatching(/ends at .*, and no other/),
+    ]);
+    const heard: unknown[] = [];
+    held.onChange = (files) => void heard.push(files);
     now = new Date(Date.now() + 2 * 60 * 60_000);
+    await held.settle();
+    await held.settle();
+    expect(heard).toEqual([undefined]);
     expect([held.files, held.problem]).toEqual([
       undefined,
       expect.stringMatching(/has ended at .*: no other has come/),
@@ -92,7 +106,7 @@ describe("a node's certificate", () => {
       expect.stringMatching(/no certificate .*: .*has ended at/),
     ]);
     await used(held, nodePair({ until: 20 }));
-    expect(held.problem).toBeUndefined();
+    expect([held.problem, heard.at(-1)]).toEqual([undefined, held.files]);
   });
 
   test("is of another directory each time; what was before stays once, and no more", async () => {
@@ -170,10 +184,11 @@ console.log("begun");
 for (let i = 0; i < 100_000; i++) store.put(pairs[i % 2]);`,
   );
   const seen = new Set<string>();
+  const chance = random(seed);
   for (let round = 0; round < 25; round++) {
     const child = Bun.spawn([process.execPath, program], { stdout: "pipe", stderr: "inherit" });
     await child.stdout.getReader().read();
-    await Bun.sleep(3 * Math.random() * (round + 1));
+    await Bun.sleep((chance(300) * (round + 1)) / 100);
     child.kill("SIGKILL");
     await child.exited;
     const left = new PairStore(at).read();

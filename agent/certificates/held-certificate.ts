@@ -24,10 +24,13 @@ export interface HeldOptions {
   readonly now?: () => Date;
 }
 
+/** The part of a certificate's time after which another one should have come. */
+const latePart = 11 / 12;
+
 /** The certificate that a node shows the others: what is not in order is never used, and one in order stays until it ends. */
 export class HeldCertificate {
-  /** Called with others that count from now on. */
-  onChange: (files: HeldFiles) => void = () => undefined;
+  /** Called with others that count from now on; with `undefined` where there is none any more. */
+  onChange: (files: HeldFiles | undefined) => void = () => undefined;
   readonly #options: HeldOptions;
   readonly #now: () => Date;
   #pair: Pair | undefined;
@@ -36,8 +39,8 @@ export class HeldCertificate {
   /** Whether strongSwan knows whom to trust: not before it was told so. */
   #isReread = false;
   #unread: string | undefined;
-  /** Whether somebody waits to hear of another one. */
-  #isNew = false;
+  /** The file of which whoever waits for it has heard. */
+  #told: string | undefined;
 
   /** With what an earlier process has kept, where that is in order still. */
   constructor(options: HeldOptions) {
@@ -50,6 +53,7 @@ export class HeldCertificate {
     if (this.#trouble !== undefined) return;
     this.#pair = kept;
     this.#attempt(() => this.#trust(kept.ca));
+    this.#told = this.files?.certificate;
   }
 
   get pair(): Pair | undefined {
@@ -64,11 +68,15 @@ export class HeldCertificate {
 
   /** In a sentence; `undefined` while all is well. */
   get problem(): string | undefined {
-    const ends = certificateIn(this.#pair?.certificate ?? "")?.validToDate.toISOString();
+    const own = certificateIn(this.#pair?.certificate ?? "");
     const why = this.#trouble ?? this.#unread;
-    if (this.#hasEnded()) return `the node's certificate for IPsec has ended at ${ends}: ${why ?? "no other has come"}`;
-    if (this.#pair === undefined) return `the node has no certificate for IPsec: ${why ?? "none has come yet"}`;
-    return why === undefined ? undefined : `the node's certificate for IPsec, which ends at ${ends}, stays: ${why}`;
+    if (own === undefined) return `the node has no certificate for IPsec: ${why ?? "none has come yet"}`;
+    const [from, until, now] = [own.validFromDate.getTime(), own.validToDate.getTime(), this.#now().getTime()];
+    const ends = own.validToDate.toISOString();
+    if (until <= now) return `the node's certificate for IPsec has ended at ${ends}: ${why ?? "no other has come"}`;
+    if (why !== undefined) return `the node's certificate for IPsec, which ends at ${ends}, stays: ${why}`;
+    const isLate = now > from + (until - from) * latePart;
+    return isLate ? `the node's certificate for IPsec ends at ${ends}, and no other has come` : undefined;
   }
 
   /**
@@ -90,7 +98,6 @@ export class HeldCertificate {
     });
     if (failure !== undefined) return failure;
     this.#pair = pair;
-    this.#isNew = true;
     const ends = certificateIn(pair.certificate)?.validToDate.toISOString();
     logger.info("the node shows another certificate for IPsec", { ends });
     return undefined;
@@ -101,15 +108,14 @@ export class HeldCertificate {
    * @returns why strongSwan does not know
    */
   async settle(): Promise<string | undefined> {
-    if (this.#pair === undefined) return undefined;
-    if (!this.#isReread) {
+    if (this.#pair !== undefined && !this.#isReread) {
       this.#isReread = true;
       this.#unread = await this.#options.reread();
       if (this.#unread !== undefined) this.#isReread = false;
     }
     const { files } = this;
-    if (this.#isNew && files !== undefined) {
-      this.#isNew = false;
+    if (this.#told !== files?.certificate) {
+      this.#told = files?.certificate;
       this.onChange(files);
     }
     return this.#unread;

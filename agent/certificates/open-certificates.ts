@@ -11,7 +11,7 @@ import { rereadAuthorities } from "./trusted-authorities.ts";
 /** A node's certificate, which may come later and change. */
 export interface NodeCertificates extends AsyncDisposable {
   current(): HeldFiles | undefined;
-  onChange: (files: HeldFiles) => void;
+  onChange: (files: HeldFiles | undefined) => void;
   problem(): string | undefined;
 }
 

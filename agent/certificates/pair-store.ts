@@ -3,9 +3,10 @@ import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { writeAtomically } from "../../shared/os/atomic-file.ts";
 import { readSmallFile } from "../../shared/os/plain-file.ts";
+import { privateKeyFile } from "../config/certificates-config.ts";
 import type { Pair } from "./pair-check.ts";
 
-const files = { certificate: "certificate.pem", privateKey: "private-key.pem", ca: "ca.pem" } as const;
+const files = { certificate: "certificate.pem", privateKey: privateKeyFile, ca: "ca.pem" } as const;
 /** Of each of these files: a bundle of authorities is the longest. */
 export const maxFileBytes = 256 * 1024;
 const currentName = "current";

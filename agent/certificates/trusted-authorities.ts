@@ -27,10 +27,14 @@ export function trustAuthorities(directory: string, ca: string): boolean {
   return written.length + gone.length > 0;
 }
 
-/** Has strongSwan read them again: what the database of Open vSwitch names it never loads. @returns why it does not */
+/**
+ * Has strongSwan read them again: what the database of Open vSwitch names it never loads. Where strongSwan is the node's
+ * and this a container, the node sees to that.
+ * @returns why it does not
+ */
 export async function rereadAuthorities(): Promise<string | undefined> {
-  const { failure, stderr } = await runProgram("ipsec", ["rereadcacerts"], { deadlineMs: commandMs });
-  if (failure === "") return undefined;
+  const { failure, stderr, isAbsent } = await runProgram("ipsec", ["rereadcacerts"], { deadlineMs: commandMs });
+  if (failure === "" || isAbsent) return undefined;
   const [line = ""] = stderr.trim().split("\n");
   return `strongSwan has not been told whom to trust ("ipsec rereadcacerts": ${failure}${line === "" ? "" : `, ${line}`})`;
 }

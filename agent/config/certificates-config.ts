@@ -1,11 +1,14 @@
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { defaulted, type Infer, integer, object, optional, required, variants } from "../../shared/schema/mod.ts";
 import { namespaceName, path, url } from "./values.ts";
 
+export const usualTrustDirectory = "/etc/ipsec.d/cacerts";
+
 /** Where strongSwan reads whom to trust, one certificate a file; what the database of Open vSwitch names it never loads. */
 const trustDirectory = defaulted(
   path,
-  "/etc/ipsec.d/cacerts",
+  usualTrustDirectory,
   "where strongSwan reads whom to trust, as far as the agent writes it there",
 );
 
@@ -38,7 +41,34 @@ export const certificatesSchema = variants("from", "where the node's certificate
 
 export type CertificatesConfig = Infer<typeof certificatesSchema>;
 export type GivenCertificatesConfig = Extract<CertificatesConfig, { from: "files" }>;
-export type ClusterCertificatesConfig = Extract<CertificatesConfig, { from: "cluster" }>;
 
 /** Where the agent keeps certificates and their keys. */
 export const certificatesDirectory = (dataDir: string): string => join(dataDir, "ipsec");
+
+/** Files of private keys and tokens: those that are given, and those that the agent keeps. */
+export function certificateSecrets(from: CertificatesConfig | undefined, dataDir: string): readonly string[] {
+  if (from === undefined) return [];
+  const directory = certificatesDirectory(dataDir);
+  const kept = entriesOf(directory).flatMap((name) =>
+    name === askedKeyFile
+      ? [join(directory, name)]
+      : entriesOf(join(directory, name)).includes(privateKeyFile)
+        ? [join(directory, name, privateKeyFile)]
+        : [],
+  );
+  const given = from.from === "files" ? from.privateKey : from.token;
+  return given === undefined ? kept : [given, ...kept];
+}
+
+/** Of a pair that is kept. */
+export const privateKeyFile = "private-key.pem";
+/** The key of a request that is under way, beside the pairs. */
+export const askedKeyFile = "asked-key.pem";
+
+function entriesOf(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}

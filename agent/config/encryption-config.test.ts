@@ -18,6 +18,23 @@ test("WireGuard is taken with all of its defaults", () => {
   });
 });
 
+test("certificates of the cluster are taken with all of their defaults", () => {
+  const parsed = parseAgentConfig(
+    file("{ encryption: ipsec, ipsec: { certificates: { from: cluster } } }"),
+    "agent.yaml",
+  );
+  if (parsed.t !== "ok") throw new Error(parsed.problems.join());
+  expect(parsed.config.ovs?.ipsec.certificates).toEqual({
+    ...{ from: "cluster", namespace: "kube-system", lifetimeHours: 2160, trustDirectory: "/etc/ipsec.d/cacerts" },
+  });
+});
+
+test("IPsec is taken with all of its defaults, and with projects apart, whose numbers the tunnel carries", () => {
+  const parsed = parseAgentConfig(file("{ encryption: ipsec, tenants: multitenant, tunnelPort: 6081 }"), "agent.yaml");
+  if (parsed.t !== "ok") throw new Error(parsed.problems.join());
+  expect(parsed.config.ovs?.ipsec).toEqual({ esp: "kernel", forceUdp: false, charon: "/run/charon.enfy" });
+});
+
 test("nothing is encrypted by default", () => {
   const parsed = parseAgentConfig(file("{}"), "agent.yaml");
   expect(parsed.t === "ok" && parsed.config.ovs?.encryption).toBe("none");
@@ -31,7 +48,19 @@ test.each([
   ["{ encryption: wireguard, tenants: multitenant }", etcd, /with tenants "multitenant"/],
   ["{ encryption: wireguard }", kubernetes, /without "clusterSubnets", wanted them/],
   ["{ encryption: wireguard, wireguard: { device: pipette-gw0 } }", etcd, /"pipette-gw0" for the second time/],
+  [
+    "{ encryption: ipsec, ipsec: { pskFile: /psk, certificates: { from: cluster } } }",
+    etcd,
+    /with "pskFile" and "certificates", wanted one of them/,
+  ],
+  ["{ encryption: ipsec, ipsec: { certificates: { from: files, certificate: /c } } }", etcd, /privateKey/],
   ["{ encryption: plain }", etcd, /wanted one of "none"/],
+  ["{ encryption: ipsec, mode: noEncap }", etcd, /"ipsec" with mode "noEncap"/],
+  ["{ encryption: ipsec, tunnel: stt }", etcd, /"stt" with encryption "ipsec", wanted "geneve", "vxlan" or "gre"/],
+  ["{ encryption: ipsec, tunnelPort: 6082 }", etcd, /6082 with encryption "ipsec", wanted 6081: what is sent/],
+  ["{ encryption: ipsec, tunnel: vxlan, tunnelPort: 6081 }", etcd, /6081 with encryption "ipsec", wanted 4789/],
+  ["{ encryption: ipsec, tunnel: gre, tunnelPort: 6081 }", etcd, /wanted none: what is sent/],
+  ["{ encryption: ipsec }", kubernetes, /without "clusterSubnets", wanted them/],
   [
     "{ encryption: wireguard, clusterSubnets: [10.128.0.0/14], wireguard: { rotateHours: 24 } }",
     "nodes: { name: n1, registry: { type: static, file: /f } }\n",

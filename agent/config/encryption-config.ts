@@ -67,6 +67,7 @@ interface Written {
   readonly tunnel: string;
   readonly tunnelPort?: number | undefined;
   readonly clusterSubnets?: readonly unknown[] | undefined;
+  readonly ipsec: { readonly pskFile?: string | undefined; readonly certificates?: object | undefined };
   readonly wireguard: { readonly device: string; readonly rotateHours?: number | undefined };
 }
 
@@ -81,7 +82,14 @@ export function checkEncryption(ovs: Written, registry: string | undefined, find
   const refuse = (is: string, wanted: string): void => findings.add(at, `"${encryption}" ${is}, wanted ${wanted}`);
   if (isWindows) refuse("on Windows", '"none": there is no counterpart');
   if (mode !== "encap") refuse(`with mode "${mode}"`, 'mode "encap", in which all packets between pods are encrypted');
-  if (encryption === "ipsec") checkTunnel(ovs, findings);
+  if (encryption === "ipsec") {
+    checkTunnel(ovs, findings);
+    if (ovs.ipsec.pskFile !== undefined && ovs.ipsec.certificates !== undefined)
+      findings.add(
+        ["ovs", "ipsec"],
+        'with "pskFile" and "certificates", wanted one of them: nodes know each other by one',
+      );
+  }
   if (encryption === "wireguard" && tenants === "multitenant")
     refuse(
       'with tenants "multitenant"',

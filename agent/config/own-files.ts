@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { isWindows } from "../../shared/os/platform.ts";
 import { letsOthersIn, ownershipRule } from "../../shared/os/rights.ts";
 import type { AgentConfig } from "./agent-config.ts";
+import { type CertificatesConfig, certificateSecrets } from "./certificates-config.ts";
 import { wireguardKeyFile } from "./encryption-config.ts";
 
 /**
@@ -16,6 +17,7 @@ export function filesOf(file: string, { nodes, ovs, policies, services }: AgentC
   const named = [
     ovs?.services.file,
     ovs?.ipsec.pskFile,
+    ...certificateFiles(ovs?.ipsec.certificates),
     policies?.ca,
     policies?.token,
     services?.file,
@@ -28,6 +30,13 @@ export function filesOf(file: string, { nodes, ovs, policies, services }: AgentC
   if (registry?.type === "kubernetes") named.push(registry.ca, registry.token);
   return [...new Set([file, ...named.filter((path) => path !== undefined)])];
 }
+
+const certificateFiles = (from: CertificatesConfig | undefined): readonly (string | undefined)[] =>
+  from === undefined
+    ? []
+    : from.from === "files"
+      ? [from.certificate, from.privateKey, from.authorities]
+      : [from.token, from.ca];
 
 /**
  * Why others can change what root reads at `path`: `"/etc/pipette" can be written by others (mode 777), wanted …`, with
@@ -102,7 +111,8 @@ export function openSecrets({ nodes, policies, services, ovs, dataDir }: AgentCo
   if (registry?.type === "etcd") files.push(registry.key);
   if (registry?.type === "kubernetes") files.push(registry.token);
   if (ovs?.encryption === "wireguard") files.push(wireguardKeyFile(dataDir));
-  if (ovs?.encryption === "ipsec") files.push(ovs.ipsec.pskFile);
+  if (ovs?.encryption === "ipsec")
+    files.push(ovs.ipsec.pskFile, ...certificateSecrets(ovs.ipsec.certificates, dataDir));
   return [...new Set(files)].flatMap((path) => {
     const mode = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.mode;
     if (path === undefined || mode === undefined || (mode & readableByAll) === 0) return [];

@@ -69,7 +69,7 @@ export function issueMember({ organization, name, publicKey }: Member, authority
 }
 
 /** Object identifiers of what a certificate is good for. */
-export const purposes = { server: "1.3.6.1.5.5.7.3.1", ipsecTunnel: "1.3.6.1.5.5.7.3.6" } as const;
+const purposes = { server: "1.3.6.1.5.5.7.3.1", ipsecTunnel: "1.3.6.1.5.5.7.3.6" } as const;
 
 interface Leaf {
   readonly purpose: string;

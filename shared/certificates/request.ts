@@ -61,9 +61,10 @@ export function readRequest(text: string): SigningRequest {
   const publicKey = readKey(info.whole(0x30));
   const extensions = readAttributes(info.inside(0xa0));
   info.end();
+  const names = readNames(extensions);
   if (hash === undefined) throw new Error("it is signed in a way that is not known here, wanted SHA-256 or better");
   if (!isSigned(hash, signed, publicKey, signature)) throw new Error("it is not signed with the key that it names");
-  return { subject, ...readNames(extensions), publicKey };
+  return { subject, ...names, publicKey };
 }
 
 /** What a request may be signed with, and what of it a key of another kind refuses by itself. */

@@ -4,7 +4,6 @@ import type { CallTracker } from "./call-tracker.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
 import { firstBytes } from "./first-bytes.linux.ts";
 import { ForwardedCalls, type Forwarding } from "./forward/forwarded-calls.ts";
-import { firstBytes } from "./first-bytes.linux.ts";
 import { openCalls, type Rpc } from "./handlers.ts";
 import { Health } from "./health.ts";
 import { isRootPeer } from "./peer.linux.ts";

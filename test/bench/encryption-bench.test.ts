@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { describeWith } from "../support/requires.ts";
-import { measureEncryption } from "./encryption/measure-encryption.ts";
+import { measureEncryption, measureIpsec } from "./encryption/measure-encryption.ts";
 
 describeWith(
   "the benchmark of encryption in miniature",
@@ -15,6 +15,21 @@ describeWith(
       expect(rows.map(({ unit }) => unit)).toEqual(["ratio", "ratio", "count"]);
       for (const { value } of rows.slice(0, 2)) expect(value).toBeGreaterThan(0);
       expect(rows[2]).toMatchObject({ value: 0, budget: 0 });
+    });
+  },
+);
+
+describeWith(
+  "the benchmark of IPsec in miniature",
+  ["root", "openvswitch", "nft", "etcd", "strongswan", "kernel-libipsec", "ovs-monitor-ipsec", "tun"],
+  () => {
+    beforeAll(compileExecutables);
+
+    test("throughput, latency and a new secret get figures", async () => {
+      const size = { rounds: 1, bytes: 1024 ** 2, questions: 10, rotations: 1 };
+      const rows = await measureIpsec({ ...size, progress: () => undefined });
+      expect(rows.map(({ unit }) => unit)).toEqual(["ratio", "ratio", "ms"]);
+      for (const { value } of rows) expect(value).toBeGreaterThan(0);
     });
   },
 );

@@ -1,12 +1,14 @@
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
-import { type Issued, issueAuthority, issueMember } from "../../shared/certificates/mod.ts";
+import { issueAuthority } from "../../shared/certificates/issue.ts";
+import { type Issued, issueMember } from "../../shared/certificates/mod.ts";
 
 const hourMs = 60 * 60_000;
 
-/** Keys of nodes; making one takes long. */
-export const nodeKeys: readonly string[] = [1, 2].map(() =>
-  String(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs1", format: "pem" })),
-);
+/** A node's key; making one takes long. */
+export const newNodeKey = (): string =>
+  String(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs1", format: "pem" }));
+
+export const nodeKeys: readonly string[] = [newNodeKey(), newNodeKey()];
 
 /** An authority that holds around now. */
 export const authority = (name = "ca"): Issued =>

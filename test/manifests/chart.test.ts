@@ -115,6 +115,18 @@ describeWith("the chart", ["linux", "helm"], () => {
     expect((await podOf("pipette-agent", ...asked)).serviceAccountName).toBe("pipette-agent");
   });
 
+  test("gives agents the secret of IPsec out of a Secret, and the way to the node's strongSwan", async () => {
+    const asked = ['dataPath="ovs"', 'ipsec.secret="pipette-ipsec"', 'linux.config={"ovs":{"encryption":"ipsec"}}'];
+    const { env } = (await podOf("pipette-agent", ...asked)).containers[0];
+    expect(env).toContainEqual({
+      name: "PIPETTE_IPSEC_PSK",
+      valueFrom: { secretKeyRef: { name: "pipette-ipsec", key: "psk" } },
+    });
+    const text = object(await objectsOf(...asked), "ConfigMap", "pipette-agent")["data"]?.["agent.yaml"] ?? "";
+    expect(parse(text).ovs).toEqual({ encryption: "ipsec", ipsec: { charon: "/run/openvswitch/charon.enfy" } });
+    expect(JSON.stringify(await objectsOf('dataPath="ovs"'))).not.toContain("IPSEC");
+  });
+
   test("has a controller that is found as others are, and answers kubectl, only where that is asked for", async () => {
     const named = async (...settings: readonly string[]) =>
       (await objectsOf("controller.enabled=true", ...settings)).map(({ kind, metadata }) => `${kind} ${metadata.name}`);

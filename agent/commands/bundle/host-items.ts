@@ -5,6 +5,7 @@ import type { Item } from "../../../operator/mod.ts";
 import { documentVersion, type FindingsDocument, type LeasesDocument, maxRows } from "../../../shared/documents/mod.ts";
 import { version } from "../../../shared/version.ts";
 import type { AgentConfig } from "../../config/agent-config.ts";
+import { certificateSecrets } from "../../config/certificates-config.ts";
 import { wireguardKeyFile } from "../../config/encryption-config.ts";
 import { conflistPath } from "../../conflist/conflist.ts";
 import { runProgram } from "../../platform/run-program.ts";
@@ -89,7 +90,9 @@ export function knownSecrets(
     ...[config?.policies?.token, config?.services?.token],
     ...(registry?.type === "kubernetes" ? [registry.token] : []),
     ...(registry?.type === "etcd" ? [registry.key] : []),
-    ...(config?.ovs?.encryption === "ipsec" ? [config.ovs.ipsec.pskFile] : []),
+    ...(config?.ovs?.encryption === "ipsec"
+      ? [config.ovs.ipsec.pskFile, ...certificateSecrets(config.ovs.ipsec.certificates, config.dataDir)]
+      : []),
     ...(config?.ovs?.encryption === "wireguard" ? [wireguardKeyFile(config.dataDir)] : []),
   ];
   const kept = files.flatMap((file) => {

@@ -17,7 +17,9 @@ export function nodeText(report: NodeReport, nowMs: number, wide = false): strin
       `pipette agent ${answer.version}, process ${answer.pid}, ${stateOf(answer)}up ${formatAge(nowMs - answer.startedAtMs)}, data path ${answer.dataPath}`,
     ),
     `calls in flight ${answer.callsInFlight}, attachments being taken away ${answer.departing}`,
-    ...[answer.cluster, peersText(answer), answer.policies, answer.services].filter((sentence) => sentence !== "").map(printable),
+    ...[answer.cluster, peersText(answer), answer.policies, answer.services]
+      .filter((sentence) => sentence !== "")
+      .map(printable),
     "",
     formatTable(networkRows(answer, leases, interfaces)),
     formatTable(interfaceRows(report, nowMs, wide)),

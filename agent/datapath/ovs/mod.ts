@@ -5,7 +5,13 @@
  */
 export { openDatabase } from "./database/mod.ts";
 export { removeOverlay } from "./database/node-bridge.ts";
-export { type OvsDataPathOptions, type OvsNodeOptions, ovsOptionsFromConfig, servicesOf } from "./options.ts";
+export {
+  type IpsecCredentials,
+  type OvsDataPathOptions,
+  type OvsNodeOptions,
+  ovsOptionsFromConfig,
+  servicesOf,
+} from "./options.ts";
 export type { ConnectedPod, HostNetwork, OverlayNode, PodPort } from "./overlay-node.ts";
 export { OvsNode } from "./ovs-node.ts";
 export { OvsPolicies } from "./policies/ovs-policies.ts";

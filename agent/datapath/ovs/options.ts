@@ -105,8 +105,8 @@ export type IpsecCredentials =
 export interface CertificateSource {
   /** `undefined`: there is none yet, or none that is valid. */
   current(): CertificateFiles | undefined;
-  /** Called with others that count from now on. */
-  onChange: (files: CertificateFiles) => void;
+  /** Called with others that count from now on; `undefined`: there is none any more, as where it has ended. */
+  onChange: (files: CertificateFiles | undefined) => void;
   /** Why there is none, or what is wrong with it, in a sentence. */
   problem(): string | undefined;
 }

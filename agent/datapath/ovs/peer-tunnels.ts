@@ -40,9 +40,13 @@ export class PeerTunnels {
   /** To whom nothing goes, and why, in sentences. */
   get unreached(): readonly string[] {
     const failed = [...this.#standing].flatMap(([node, { name, error }]) =>
-      error === undefined ? [] : [`nothing goes to the pods of node "${node}": its tunnel "${name}" is not there (${error})`],
+      error === undefined
+        ? []
+        : [`nothing goes to the pods of node "${node}": its tunnel "${name}" is not there (${error})`],
     );
-    return [...this.#strangers, ...failed];
+    const { problem, isThere } = this.#own();
+    const own = isThere ? problem : `nothing goes to other nodes' pods: ${problem}`;
+    return [...(problem === undefined ? [] : [own ?? ""]), ...this.#strangers, ...failed];
   }
 
   /** Those that are to be there, by the names of their ports, which are in strongSwan's connections. */
@@ -90,8 +94,7 @@ export class PeerTunnels {
     const wanted: PeerPort[] = [];
     const strangers: string[] = [];
     const owners = new Map<string, string>();
-    const { problem, isThere } = this.#own();
-    if (problem !== undefined) strangers.push(`nothing goes to other nodes' pods: ${problem}`);
+    const { isThere } = this.#own();
     for (const [node, peer] of context.tunnel === undefined || !isThere ? [] : nodes) {
       const remote = tunnelEndOf(context, peer);
       const owner = remote === undefined ? undefined : owners.get(formatIp(remote));

@@ -34,7 +34,11 @@ export async function openControl(
     }
   }
   const isForbidden = refusals.some((refusal) => refusal.includes("EACCES"));
-  const wanted = isForbidden ? "the rights of root" : daemon === "ovs-vswitchd" ? "a running ovs-vswitchd, or its socket by --control" : `a running ${daemon}`;
+  const wanted = isForbidden
+    ? "the rights of root"
+    : daemon === "ovs-vswitchd"
+      ? "a running ovs-vswitchd, or its socket by --control"
+      : `a running ${daemon}`;
   const is = refusals.length === 0 ? `there is no socket of ${daemon}` : `nobody answers at ${refusals.join(", ")}`;
   throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${is}, wanted ${wanted}`);
 }

@@ -1,11 +1,12 @@
 import { statSync, utimesSync } from "node:fs";
-import { Lab } from "../../overlay/lab/lab.ts";
+import { Lab, type LabOptions } from "../../overlay/lab/lab.ts";
 import type { LabNode } from "../../overlay/lab/lab-node.ts";
 import type { LabPod } from "../../overlay/lab/lab-pod.ts";
 import { saysDuring } from "../../overlay/lab/marked-pings.ts";
 import { answers } from "../../overlay/lab/reach.ts";
 import { eventually } from "../../support/eventually.ts";
 import { compare, type Row } from "../row.ts";
+import { summarize } from "../stats.ts";
 import { askManyTimes, transfer } from "./stream.ts";
 
 export interface EncryptionSetting {
@@ -16,6 +17,8 @@ export interface EncryptionSetting {
   readonly questions: number;
   /** How often each node takes a new key while pods talk. */
   readonly rotations: number;
+  /** For how long they go on beyond that, in milliseconds: a soak. */
+  readonly soakMs?: number;
   readonly progress: (text: string) => void;
 }
 
@@ -26,8 +29,8 @@ interface Pair {
   readonly far: LabPod;
 }
 
-async function start(stack: AsyncDisposableStack, ovs: object): Promise<Pair> {
-  const lab = stack.use(await Lab.start({ nodes: ["a", "a"], ovs }));
+async function start(stack: AsyncDisposableStack, options: Partial<LabOptions>): Promise<Pair> {
+  const lab = stack.use(await Lab.start({ nodes: ["a", "a"], ...options }));
   const [near, far] = (await Promise.all(lab.nodes.map((node) => node.addPod("web")))) as [LabPod, LabPod];
   await eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "the other pod");
   return { lab, near, far };
@@ -35,48 +38,95 @@ async function start(stack: AsyncDisposableStack, ovs: object): Promise<Pair> {
 
 /**
  * Two nodes that encrypt and two that do not, side by side and in turn; then how many packets are lost while the keys of
- * those that encrypt change.
+ * those that encrypt by WireGuard change.
  */
 export async function measureEncryption(setting: EncryptionSetting): Promise<Row[]> {
-  const { rounds, bytes, questions, rotations, progress } = setting;
   await using stack = new AsyncDisposableStack();
-  const clear = await start(stack, { encryption: "none" });
-  const encrypted = await start(stack, { encryption: "wireguard", wireguard: { rotateHours: 1000 } });
+  const clear = await start(stack, { ovs: { encryption: "none" } });
+  const encrypted = await start(stack, { ovs: { encryption: "wireguard", wireguard: { rotateHours: 1000 } } });
+  const rows = await compareWith("WireGuard", encrypted, clear, setting);
+  setting.progress("new keys");
+  return [...rows, await lostByNewKeys(encrypted, setting)];
+}
+
+/**
+ * The same with IPsec that strongSwan itself does, against nodes whose packets take the same way through the kernel;
+ * then how long nothing passes while both nodes, one after the other, get a new secret.
+ */
+export async function measureIpsec(setting: EncryptionSetting): Promise<Row[]> {
+  await using stack = new AsyncDisposableStack();
+  const esp = "userspace";
+  const clear = await start(stack, { esp, ovs: { encryption: "none" } });
+  const encrypted = await start(stack, { esp, ovs: { encryption: "ipsec", ipsec: { esp } } });
+  const rows = await compareWith("IPsec in user space", encrypted, clear, setting);
+  setting.progress("new secrets");
+  return [...rows, await silenceByNewSecrets(encrypted, setting)];
+}
+
+async function compareWith(
+  name: string,
+  encrypted: Pair,
+  clear: Pair,
+  { rounds, bytes, questions, progress }: EncryptionSetting,
+): Promise<Row[]> {
   const sides = { rounds, peerName: "Geneve" };
-  progress("transfers");
+  progress(`transfers, ${name}`);
   const throughput = await compare({
     ...sides,
-    measure: `${bytes / 1024 ** 2} MiB from pod to pod of another node, WireGuard`,
+    measure: `${bytes / 1024 ** 2} MiB from pod to pod of another node, ${name}`,
     ours: () => transfer(encrypted.near.namespace, encrypted.far.namespace, encrypted.far.address(4), bytes),
     peer: () => transfer(clear.near.namespace, clear.far.namespace, clear.far.address(4), bytes),
   });
-  progress("questions");
+  progress(`questions, ${name}`);
   const latency = await compare({
     ...sides,
-    measure: `${questions} questions one after the other, WireGuard`,
+    measure: `${questions} questions one after the other, ${name}`,
     ours: () => askManyTimes(encrypted.near.namespace, encrypted.far.namespace, encrypted.far.address(4), questions),
     peer: () => askManyTimes(clear.near.namespace, clear.far.namespace, clear.far.address(4), questions),
   });
-  progress("new keys");
-  return [throughput, latency, await lostByNewKeys(encrypted, rotations)];
+  return [throughput, latency];
 }
 
-async function lostByNewKeys({ lab, near, far }: Pair, rotations: number): Promise<Row> {
+/** From the moment at which the first of two agents ends until pods reach each other with the new secret, in the median. */
+async function silenceByNewSecrets({ lab, near, far }: Pair, setting: EncryptionSetting): Promise<Row> {
+  const silences: number[] = [];
+  for (const i of turns(setting)) {
+    const from = performance.now();
+    for (const node of lab.nodes) {
+      node.psk = `secret-${i}-of-all-nodes`;
+      await node.agent.end();
+      await node.startAgent();
+    }
+    await eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "the other pod", 60_000);
+    silences.push(performance.now() - from);
+  }
+  const ours = summarize(silences);
+  return { measure: "two nodes get a new secret, one after the other", value: ours.median, unit: "ms", ours };
+}
+
+async function lostByNewKeys({ lab, near, far }: Pair, setting: EncryptionSetting): Promise<Row> {
+  let keys = 0;
   const { missing, answered } = await saysDuring(near, far.address(4), async () => {
-    for (let i = 0; i < rotations; i++) {
+    for (const _ of turns(setting)) {
       for (const node of lab.nodes) {
         await takeNewKey(node);
         await eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "the other pod");
+        keys++;
       }
     }
   });
-  const keys = 2 * rotations;
   return {
     measure: `packets of ${answered} lost while ${keys} keys change`,
     value: missing.length,
     unit: "count",
     budget: 0,
   };
+}
+
+/** Numbers from 0: so many at least, and more until the soak is over. */
+function* turns({ rotations, soakMs = 0 }: EncryptionSetting): Generator<number> {
+  const until = performance.now() + soakMs;
+  for (let i = 0; i < rotations || performance.now() < until; i++) yield i;
 }
 
 /** The agent looks how old its key is. */

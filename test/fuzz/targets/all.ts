@@ -39,6 +39,7 @@ export const targets: readonly Listed[] = [
   listed("policies", 6, async () => (await import("./policies.ts")).policies),
   listed("policy-objects", 6, async () => (await import("./policy-objects.ts")).policyObjects),
   listed("controller", 6, async () => (await import("./controller.ts")).controller),
+  listed("certificates", 4, async () => (await import("./certificates.ts")).certificates),
   listed("agent-configuration", 3, async () => (await files()).agentConfiguration),
   listed("nodes-file", 3, async () => (await files()).nodesFile),
   listed("runtime-list", 16, async () => (await files()).runtimeList),

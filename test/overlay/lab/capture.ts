@@ -22,8 +22,17 @@ export function kindOf(frame: Uint8Array): FrameKind {
   const seen = read(frame);
   if (seen === undefined) return "other";
   if (isOfPods(seen.source) || isOfPods(seen.destination)) return "pods";
-  if (seen.protocol === 17) return udpPorts[seen.port] ?? "other";
+  if (seen.protocol === 17) return isIkeByNat(frame) ? "ike" : (udpPorts[seen.port] ?? "other");
   return seen.protocol === 50 ? "esp" : seen.protocol === 47 ? "gre" : "other";
+}
+
+/** On UDP 4500 IKE begins with four zeros in the place of a number of keys (RFC 3948), and a keep-alive has one byte. */
+function isIkeByNat(frame: Uint8Array): boolean {
+  const isV4 = ((frame[12] ?? 0) << 8) + (frame[13] ?? 0) === EtherType.ipv4;
+  const udp = 14 + (isV4 ? 4 * ((frame[14] ?? 0) & 0xf) : 40);
+  const [port, length] = [udp + 2, udp + 4].map((at) => ((frame[at] ?? 0) << 8) + (frame[at + 1] ?? 0));
+  const hasNumber = frame.subarray(udp + 8, udp + 12).some((byte) => byte !== 0);
+  return port === 4500 && (length === 9 || !hasNumber);
 }
 
 /** Whole frames as the nodes send them, where they leave them. */

@@ -96,8 +96,9 @@ export class IpsecDaemons implements AsyncDisposable {
     return ["ovs-appctl", "-t", "ovs-monitor-ipsec", ...command];
   }
 
-  /** Starts strongSwan alone. */
-  async startCharon(): Promise<void> {
+  /** Starts strongSwan alone, with what the monitor has told it. */
+  async startCharon(how: "as it was" | "without connections" = "as it was"): Promise<void> {
+    if (how === "without connections") await this.run("truncate", "--size=0", "/etc/ipsec.conf");
     // What a killed one has left would look as if it ran.
     await this.run("rm", "-f", "/run/charon.pid", "/run/starter.charon.pid");
     await this.run("ipsec", "start");

@@ -15,6 +15,12 @@ const nic = "nic0";
 const outerBridge = "br-phy";
 /** The secret of all nodes. */
 export const labPsk = "lab-secret-of-all-nodes";
+/** As `ip rule` takes them. */
+const tunnelPackets: Readonly<Record<string, string>> = {
+  geneve: "ipproto udp dport 6081",
+  vxlan: "ipproto udp dport 4789",
+  gre: "ipproto gre",
+};
 /** By the data path. */
 export const podBridges = { ovs: "br-int", bridge: "pipette0" } as const;
 
@@ -234,7 +240,8 @@ export class LabNode implements AsyncDisposable {
     );
     if (this.#nic !== "kernel") return;
     const { link, number } = this;
-    await leadThroughKernel(this.namespace, this.vswitch, { bridge: outerBridge, uplink: nic, link, number });
+    const packets = tunnelPackets[Object(this.#ovs).tunnel ?? "geneve"] ?? "";
+    await leadThroughKernel(this.namespace, this.vswitch, { bridge: outerBridge, uplink: nic, packets, link, number });
   }
 }
 

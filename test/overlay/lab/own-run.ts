@@ -5,7 +5,8 @@ import type { NetworkNamespace } from "../../support/network-namespace.ts";
 export const encryptingDevice = "pipette-wg0";
 
 /** What a node has of /etc is its own too: it is written to memory. */
-const ownEtc = "mkdir /run/etc /run/work && mount -t overlay none -o lowerdir=/etc,upperdir=/run/etc,workdir=/run/work /etc";
+const ownEtc =
+  "mkdir /run/etc /run/work && mount -t overlay none -o lowerdir=/etc,upperdir=/run/etc,workdir=/run/work /etc";
 
 /**
  * A /run that only one node sees. It is held by a process that ends when this process does, however that ends, and that

@@ -7,6 +7,8 @@ interface ThroughKernel {
   readonly bridge: string;
   /** The node's own interface. */
   readonly uplink: string;
+  /** The tunnel's packets, as `ip rule` takes them. */
+  readonly packets: string;
   readonly link: Link;
   readonly number: number;
 }
@@ -23,10 +25,14 @@ const [toKernel, ofKernel] = ["ov0", "kv0"] as const;
 export async function leadThroughKernel(
   namespace: NetworkNamespace,
   vswitch: OpenVswitch,
-  { bridge, uplink, link, number }: ThroughKernel,
+  { bridge, uplink, packets, link, number }: ThroughKernel,
 ): Promise<void> {
   const [own] = nodeOn(link, number);
-  await namespace.ip(`link add ${ofKernel} type veth peer name ${toKernel}`, `link set ${ofKernel} up`, `link set ${toKernel} up`);
+  await namespace.ip(
+    `link add ${ofKernel} type veth peer name ${toKernel}`,
+    `link set ${ofKernel} up`,
+    `link set ${toKernel} up`,
+  );
   withoutChecksumOffload(namespace, ofKernel);
   withoutChecksumOffload(namespace, toKernel);
   await vswitch.vsctl(
@@ -46,11 +52,11 @@ export async function leadThroughKernel(
     `route add ${own}/32 dev ${ofKernel} table 300`,
     `neigh add ${own} lladdr ${macs.get(bridge)} dev ${ofKernel} nud permanent`,
     "rule add pref 10 iif ipsec0 lookup 300",
-    `rule add pref 11 iif ${uplink} ipproto udp dport 6081 lookup 300`,
+    `rule add pref 11 iif ${uplink} ${packets} lookup 300`,
     "rule add pref 100 lookup local",
     "rule del pref 0",
     // Whatever it is for the other node, strongSwan's route (table 220) would lead all of it into its device.
-    "rule add pref 215 not ipproto udp dport 6081 lookup main",
+    `rule add pref 215 not ${packets} lookup main`,
   );
   const others = Array.from({ length: mostNodes }, (_, i) => i + 1).filter((other) => other !== number);
   for (const [peer] of others.map((other) => nodeOn(link, other))) {

@@ -11,6 +11,7 @@ import {
   transactAndApply,
 } from "../../../protocols/ovsdb/mod.ts";
 import type { HostChange } from "../../host-change.ts";
+import { bringCertificate } from "./node-certificate.ts";
 import { type PortRole, roleIds, roleOf } from "./port-identity.ts";
 import {
   bridgeNamed,
@@ -182,6 +183,7 @@ export async function removeOverlay(database: string, bridge: string): Promise<r
   try {
     using db = openDatabase(database);
     await db.ready(patienceMs);
+    await bringCertificate(db, undefined);
     const standing = bridgeNamed(db.view, bridge);
     const ports = portsOf(db.view, bridge).filter(({ name }) => name !== bridge);
     const ours = ports.filter(({ external_ids }) => roleOf(external_ids) !== undefined);

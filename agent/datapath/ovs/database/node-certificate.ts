@@ -19,7 +19,11 @@ export async function bringCertificate(db: SwitchDatabase, files: CertificateFil
     files === undefined
       ? {}
       : { certificate: files.certificate, private_key: files.privateKey, ca_cert: files.caCertificate };
-  if (files === undefined ? !isOurs : isOurs && Object.entries(wanted).every(([key, is]) => row.other_config.get(key) === is))
+  if (
+    files === undefined
+      ? !isOurs
+      : isOurs && Object.entries(wanted).every(([key, is]) => row.other_config.get(key) === is)
+  )
     return;
   const transaction = new Transaction("tell of the node's certificate");
   transaction.mutate("Open_vSwitch", [], [["other_config", "delete", [...keys]]]);

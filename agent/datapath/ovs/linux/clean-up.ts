@@ -1,4 +1,6 @@
 import type { Logger } from "../../../../shared/log.ts";
+import { trustAuthorities } from "../../../certificates/trusted-authorities.ts";
+import { usualTrustDirectory } from "../../../config/certificates-config.ts";
 import { attempt, type HostChange } from "../../host-change.ts";
 import { findLink } from "../../linux/host-links.ts";
 import { removeNodeRoutes } from "../../linux/node-routes.ts";
@@ -6,8 +8,8 @@ import { packetTable, removePacketRules } from "../../linux/packet-rules.ts";
 import { PodPairs } from "../../linux/pod-pairs.ts";
 import { removeOverlay } from "../database/node-bridge.ts";
 import { openDatabase, uplinkOf } from "../database/switch-database.ts";
-import { removeClearGuard } from "./encryption/clear-guard.ts";
-import { removeDevice } from "./encryption/wireguard-link.ts";
+import { removeClearGuards } from "./encryption/clear-guard.ts";
+import { removeDevices } from "./encryption/wireguard-link.ts";
 import { removeKernelIsolation } from "./kernel-isolation.ts";
 import { restoreNodeAddresses } from "./linux-host.ts";
 import { moveAddresses } from "./uplink.ts";
@@ -57,10 +59,12 @@ export async function cleanUpOvs(leavings: CleanUpOptions): Promise<readonly Hos
       return true;
     }),
     await attempt("encryption", `device "${encrypting}"`, async () => {
-      using filters = pairs.tools.kernel.openPacketFilterSocket();
-      const hadDevice = removeDevice(socket, encrypting);
-      return (await removeClearGuard(filters, gateway)) || hadDevice;
+      const hadDevice = removeDevices(socket);
+      return (await removeClearGuards()) || hadDevice;
     }),
+    await attempt("trust", `authorities in "${usualTrustDirectory}"`, async () =>
+      trustAuthorities(usualTrustDirectory, ""),
+    ),
   ];
 }
 

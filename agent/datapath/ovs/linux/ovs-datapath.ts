@@ -91,12 +91,14 @@ class OvsDataPath implements DataPath {
     this.#isolation = options.kind === "netdev" ? new KernelIsolation(filters, socket, gateway) : undefined;
     const serviceSets = options.services?.proxyAll === true ? new ServiceSets(filters, gateway) : undefined;
     const tools = { kernel: this.#pairs.tools.kernel, socket, filters };
-    this.#encryption = this.#resources.use(new Encryption(options, tools, mtu, {
-      onLost: () => this.#node.checkHost(),
-      tunnels: () => this.#node.peerTunnels,
-      greet: (tunnels) => this.#node.greet(tunnels.map(({ remote }) => remote)),
-      unreached: () => this.#node.unreached,
-    }));
+    this.#encryption = this.#resources.use(
+      new Encryption(options, tools, mtu, {
+        onLost: () => this.#node.checkHost(),
+        tunnels: () => this.#node.peerTunnels,
+        greet: (tunnels) => this.#node.greet(tunnels.map(({ remote }) => remote)),
+        unreached: () => this.#node.unreached,
+      }),
+    );
     const host = new LinuxHost(socket, gateway, dataDir, logger, this.#isolation, serviceSets, this.#encryption);
     this.policies = new OvsPolicies(options.management);
     const services = servicesOf(options);

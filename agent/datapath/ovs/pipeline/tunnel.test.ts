@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { parseCidr, parseIp } from "../../../../shared/net/ip.ts";
 import { flowText } from "../../../protocols/openflow/mod.ts";
 import type { PipelineContext, Tunnel } from "./context.ts";
-import { tunnelFlows } from "./tunnel.ts";
+import { peerTunnelFlows, tunnelFlows } from "./tunnel.ts";
 
 const context: PipelineContext = {
   mode: "encap",
@@ -36,4 +36,12 @@ test.each<readonly [Omit<Tunnel, "ofport">, readonly string[]]>([
   // To the gateway; and where nodes are met by the uplink, to that.
   expect(dropped({})).toEqual(by("0x20"));
   expect(dropped({ uplink: { ofport: 3, mac: "02:00:00:00:00:01" } })).toEqual(by("0x20", "0x40"));
+});
+
+test("where each node has a tunnel of its own nothing is believed that comes out of the one for all", () => {
+  const tunnel = { ofport: 7, type: "geneve" } as const;
+  const believing = (more: Partial<PipelineContext>): number =>
+    tunnelFlows({ ...context, tunnel, ...more }).filter((flow) => flowText(flow).includes("in_port=7")).length;
+  expect([believing({}), believing({ tunnelPerPeer: true })]).toEqual([1, 0]);
+  expect(peerTunnelFlows(context, 9).map(flowText)).toEqual([expect.stringContaining("in_port=9")]);
 });

@@ -24,6 +24,14 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
   "networks" (list (dict "name" "pods" "bridge" $bridge))
   "nodes" (dict "registry" (dict "type" "kubernetes"))
 -}}
+{{- if eq (dig "ovs" "encryption" "none" .Values.linux.config) "ipsec" -}}
+{{- /* The node's strongSwan, in the directory that the agents have in common with it. */ -}}
+{{- $ipsec := dict "charon" "/run/openvswitch/charon.enfy" -}}
+{{- if and .Values.ipsecCertificates.enabled (not (dig "ovs" "ipsec" "certificates" dict .Values.linux.config)) -}}
+{{- $_ := set $ipsec "certificates" (dict "from" "cluster" "namespace" .Release.Namespace) -}}
+{{- end -}}
+{{- $_ := set $base "ovs" (dict "ipsec" $ipsec) -}}
+{{- end -}}
 {{- include "pipette.withMetrics" (dict "root" . "base" $base "config" .Values.linux.config) }}
 {{- end }}
 
@@ -56,7 +64,8 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- $registry := $nodes.registry | default dict -}}
 {{- $services := hasKey . "services" | ternary (default dict .services) (dict "from" "file") -}}
 {{- $metrics := hasKey . "metrics" | ternary (default dict .metrics) (dict "plain" true) -}}
-{{- or (eq (default "" $registry.type) "kubernetes") (ne (default "cluster" $services.from) "file") (not $metrics.plain) -}}
+{{- $certificates := dig "ipsec" "certificates" "from" "files" (.ovs | default dict) -}}
+{{- or (eq $certificates "cluster") (eq (default "" $registry.type) "kubernetes") (ne (default "cluster" $services.from) "file") (not $metrics.plain) -}}
 {{- end }}
 
 {{/* "true" where any agent does. */}}
@@ -77,6 +86,9 @@ annotations:
   kubectl.kubernetes.io/default-container: {{ .container }}
   {{- if .checksum }}
   checksum/config: {{ .checksum }}
+  {{- end }}
+  {{- if .secretChecksum }}
+  checksum/ipsec-secret: {{ .secretChecksum }}
   {{- end }}
   {{- with .workload.podAnnotations }}
   {{- toYaml . | nindent 2 }}
@@ -140,6 +152,13 @@ automountServiceAccountToken: false
 - name: KUBERNETES_SERVICE_PORT
   value: {{ . | quote }}
 {{- end }}
+{{- if and (eq .os "linux") (eq .component "agent") .root.Values.ipsec.secret }}
+- name: PIPETTE_IPSEC_PSK
+  valueFrom:
+    secretKeyRef:
+      name: {{ .root.Values.ipsec.secret }}
+      key: {{ .root.Values.ipsec.key }}
+{{- end }}
 {{- with .workload.extraEnv }}
 {{ toYaml . }}
 {{- end }}
@@ -167,6 +186,14 @@ automountServiceAccountToken: false
     path: {{ $path }}
   {{- toYaml (get $.Values.probes (trimSuffix "Probe" $probe)) | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* Where the node's strongSwan reads whom to trust, where agents with certificates write it. */}}
+{{- define "pipette.trustDirectory" -}}
+{{- $ovs := .ovs | default dict -}}
+{{- if and (eq (default "none" $ovs.encryption) "ipsec") (dig "ipsec" "certificates" dict $ovs) -}}
+{{- dig "ipsec" "certificates" "trustDirectory" "/etc/ipsec.d/cacerts" $ovs -}}
+{{- end -}}
 {{- end }}
 
 {{/* The directory of Open vSwitch's sockets, where the configuration has the agent use one by a socket. */}}

@@ -29,8 +29,10 @@ export interface GuardedWays {
 const words = { 4: "ip", 6: "ip6" } as const;
 const counters = { sent: "sent-in-clear", received: "received-in-clear" } as const;
 
+const prefix = "pipette-clear-";
+
 /** Its own table: it stays when the packet rules are replaced, and when the agent ends. */
-export const guardTable = (gateway: string): Table => ({ family: "inet", name: `pipette-clear-${gateway}` });
+export const guardTable = (gateway: string): Table => ({ family: "inet", name: `${prefix}${gateway}` });
 
 interface Chain {
   readonly name: string;
@@ -131,15 +133,26 @@ export class ClearGuard {
   }
 }
 
-/** Whether there was any. @throws {CniError} 102 */
-export async function removeClearGuard(filters: NetlinkSocket, gateway: string): Promise<boolean> {
-  const { name, family } = guardTable(gateway);
-  const isThere = unlessMissing(false, () => {
-    filters.get(askForChain(name, "leaving", family), readRuleCount);
-    return true;
-  });
-  if (isThere) await load("let packets leave in clear", [`delete table ${nameOf(gateway)}`]);
-  return isThere;
+/**
+ * Takes away the rules of agents, also of such whose gateway had another name.
+ * @param kept gateway whose rules stay
+ * @returns whether there was any
+ * @throws {CniError} 102
+ */
+export async function removeClearGuards(kept?: string): Promise<boolean> {
+  const action = "let packets leave in clear";
+  const { stdout, failure } = await runProgram("nft", ["list", "tables", "inet"], { deadlineMs: commandMs });
+  // A node without nftables has no rules.
+  if (failure !== "") return false;
+  const names = [...stdout.matchAll(/^table inet (\S+)$/gm)].map(([, name = ""]) => name);
+  const own = kept === undefined ? undefined : guardTable(kept).name;
+  const gone = names.filter((name) => name.startsWith(prefix) && name !== own);
+  if (gone.length > 0)
+    await load(
+      action,
+      gone.map((name) => `delete table inet ${name}`),
+    );
+  return gone.length > 0;
 }
 
 const nameOf = (gateway: string): string => `inet ${guardTable(gateway).name}`;

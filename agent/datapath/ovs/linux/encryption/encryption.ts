@@ -5,10 +5,10 @@ import { findLink } from "../../../linux/host-links.ts";
 import type { OvsDataPathOptions } from "../../options.ts";
 import type { PeerTunnel } from "../../peer-tunnels.ts";
 import { packetsOf } from "../../pipeline/mod.ts";
-import { ClearGuard, guardTable, removeClearGuard } from "./clear-guard.ts";
+import { ClearGuard, guardTable, removeClearGuards } from "./clear-guard.ts";
 import { Ipsec } from "./ipsec.ts";
 import { WireGuard } from "./wireguard.ts";
-import { removeDevice } from "./wireguard-link.ts";
+import { removeDevices } from "./wireguard-link.ts";
 
 type Options = Pick<
   OvsDataPathOptions,
@@ -102,11 +102,11 @@ export class Encryption implements AsyncDisposable {
   /** To be called last: what is not wanted of what an earlier agent has left goes. @throws {CniError} 102 */
   async open(): Promise<void> {
     const { wireguard, gateway, logger, encryption } = this.#options;
-    const { socket, filters } = this.#tools;
-    const hadDevice = encryption !== "wireguard" && removeDevice(socket, wireguard.device);
-    if (this.#guard !== undefined) return;
-    const hadGuard = await removeClearGuard(filters, gateway);
-    if (hadDevice || hadGuard) logger.warn("packets to other nodes' pods are not encrypted any more");
+    const { socket } = this.#tools;
+    const hadDevice = removeDevices(socket, encryption === "wireguard" ? wireguard.device : undefined);
+    const hadGuard = await removeClearGuards(this.#guard === undefined ? undefined : gateway);
+    if (this.#guard === undefined && (hadDevice || hadGuard))
+      logger.warn("packets to other nodes' pods are not encrypted any more");
   }
 
   /**

@@ -14,6 +14,8 @@ import { UserspaceConnections } from "./userspace-connections.ts";
 /** How often it looks whether keys are agreed with all nodes: more often where it has to begin that itself. */
 const lookMs = { kernel: 5_000, userspace: 2_000 } as const;
 const monitor = "ovs-monitor-ipsec";
+/** In a line of the log. */
+const maxPorts = 10;
 
 export interface IpsecNeeds extends IpsecOptions {
   /** This node's. */
@@ -45,6 +47,8 @@ export class Ipsec implements AsyncDisposable {
   readonly #last = new Map<string, CharonError>();
   #agreements: ReadonlyMap<string, Agreement> = new Map();
   readonly #userspace: UserspaceConnections | undefined;
+  /** What strongSwan did not know at the last look. */
+  #missing: ReadonlySet<string> = new Set();
 
   constructor(needs: IpsecNeeds) {
     this.#needs = needs;
@@ -69,7 +73,9 @@ export class Ipsec implements AsyncDisposable {
       (caught: unknown) => [CniError.from(caught).message],
     );
     return [
-      ...(noMonitor === undefined ? [] : [`packets to other nodes' pods are not encrypted, and do not leave: ${noMonitor}`]),
+      ...(noMonitor === undefined
+        ? []
+        : [`packets to other nodes' pods are not encrypted, and do not leave: ${noMonitor}`]),
       ...(absence === undefined
         ? []
         : [
@@ -90,6 +96,8 @@ export class Ipsec implements AsyncDisposable {
   }
 
   #hear(error: CharonError): void {
+    // Others are no causes, such as a packet that is sent once more.
+    if (!causes.has(error.type)) return;
     const port = error.connection.replace(/(?:-in|-out)?-\d+$/, "");
     const address = error.peer.replace(/\[\d+\]$/, "");
     for (const [name, { remote }] of this.#needs.tunnels())
@@ -97,6 +105,7 @@ export class Ipsec implements AsyncDisposable {
   }
 
   async #look(): Promise<undefined> {
+    const before = this.#agreements;
     try {
       this.#agreements = readAgreements(await this.#ask("ipsec/status"), this.#userspace === undefined);
     } catch {
@@ -105,17 +114,44 @@ export class Ipsec implements AsyncDisposable {
       return undefined;
     }
     const tunnels = this.#needs.tunnels();
-    for (const port of this.#last.keys())
-      if (!tunnels.has(port) || this.#agreements.get(port)?.isInstalled === true) this.#last.delete(port);
+    for (const port of this.#last.keys()) {
+      const { isInstalled = false, isAsking = false } = this.#agreements.get(port) ?? {};
+      // Who refuses does so at once: what is asked for longer is not answered any more.
+      const isSilent = isAsking && before.get(port)?.isAsking === true;
+      if (!tunnels.has(port) || isInstalled || isSilent) this.#last.delete(port);
+    }
     this.#troubles.look([...this.#needs.unreached(), ...this.silent()]);
     const idle = [...tunnels].filter(([port]) => {
       const { isInstalled = false, isAsking = false } = this.#agreements.get(port) ?? {};
       return !isInstalled && !isAsking;
     });
-    if (this.#userspace !== undefined)
-      await this.#userspace.begin(new Map(idle.map(([port, { node }]) => [port, node])));
-    else if (idle.length > 0) this.#needs.greet(idle.map(([, tunnel]) => tunnel));
+    await this.#load(await this.#begin(idle));
     return undefined;
+  }
+
+  /** @returns ports that strongSwan knows no connection of */
+  async #begin(idle: readonly (readonly [string, PeerTunnel])[]): Promise<readonly string[]> {
+    if (this.#userspace !== undefined)
+      return await this.#userspace.begin(new Map(idle.map(([port, { node }]) => [port, node])));
+    if (idle.length > 0) this.#needs.greet(idle.map(([, tunnel]) => tunnel));
+    return idle.map(([port]) => port).filter((port) => !this.#agreements.has(port));
+  }
+
+  /**
+   * The monitor tells strongSwan of a connection once, and not again where that failed: it does so while strongSwan
+   * starts. Telling takes keys of other nodes down too, which are agreed anew with the next packet.
+   */
+  async #load(missing: readonly string[]): Promise<void> {
+    const lasting = missing.filter((port) => this.#missing.has(port));
+    this.#missing = new Set(missing);
+    if (lasting.length === 0) return;
+    this.#needs.logger.warn("strongSwan does not know all tunnels: ovs-monitor-ipsec is to tell it again", {
+      ports: lasting.slice(0, maxPorts),
+    });
+    // The next look begins anew.
+    this.#missing = new Set();
+    // Where it is slow, the next look shows what came of it.
+    await this.#ask("refresh").catch(() => undefined);
   }
 
   /** A sentence that stays the same for as long as it is so; `undefined`: there are keys. */
@@ -123,7 +159,7 @@ export class Ipsec implements AsyncDisposable {
     const agreement = this.#agreements.get(port);
     if (agreement?.isInstalled === true) return undefined;
     const error = this.#last.get(port);
-    const why = error === undefined ? silenceText(agreement) : (causes.get(error.type) ?? error.text);
+    const why = causes.get(error?.type ?? 0) ?? silenceText(agreement);
     return `nothing goes to the pods of node "${node}" at ${formatIp(remote)}: ${why}`;
   }
 
@@ -142,12 +178,18 @@ const silenceText = (agreement: Agreement | undefined): string =>
 
 /** What an error means for people who look for its cause. */
 const causes: ReadonlyMap<number, string> = new Map([
-  [ErrorType.localAuthFailed, "it does not take what this node shows (AUTHENTICATION_FAILED): secrets or certificates differ"],
+  [
+    ErrorType.localAuthFailed,
+    "it does not take what this node shows (AUTHENTICATION_FAILED): secrets or certificates differ",
+  ],
   [ErrorType.peerAuthFailed, "what it shows is not right (AUTHENTICATION_FAILED): secrets or certificates differ"],
   [ErrorType.retransmitTimeout, "it does not answer at UDP 500 and 4500"],
   [ErrorType.halfOpenTimeout, "it has begun to agree on keys and does not answer any more"],
   [ErrorType.proposalMismatchIke, "it wants other algorithms (NO_PROPOSAL_CHOSEN)"],
-  [ErrorType.proposalMismatchChild, "it wants other algorithms for packets, or its kernel cannot encrypt (NO_PROPOSAL_CHOSEN)"],
+  [
+    ErrorType.proposalMismatchChild,
+    "it wants other algorithms for packets, or its kernel cannot encrypt (NO_PROPOSAL_CHOSEN)",
+  ],
   [ErrorType.selectorMismatch, "it wants other packets encrypted (TS_UNACCEPTABLE): another tunnel"],
   [ErrorType.installChildSaFailed, "this node's kernel does not take the keys: it has no ESP or no AES-GCM"],
   [ErrorType.installChildPolicyFailed, "this node's kernel does not take the policies of IPsec"],

@@ -23,7 +23,7 @@ export const keepaliveSeconds = 25;
  * @param nodes of which no two have one public key (`peersOf`)
  */
 export function wantedPeers(
-  nodes: Iterable<ClusterNode>,
+  nodes: readonly ClusterNode[],
   ownFamilies: ReadonlySet<number>,
 ): { readonly peers: readonly WantedPeer[]; readonly strangers: readonly string[] } {
   const peers: WantedPeer[] = [];

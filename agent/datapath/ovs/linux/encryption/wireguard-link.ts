@@ -8,7 +8,9 @@ import {
   isErrno,
   type Kernel,
   type Link,
+  listLinks,
   type NetlinkSocket,
+  readLink,
   setLink,
 } from "../../../../protocols/netlink/mod.ts";
 import {
@@ -75,12 +77,16 @@ export async function openDevice(place: Place, onLost: () => void): Promise<Open
   return { link, device, isKernel, [Symbol.dispose]: () => device[Symbol.dispose]() };
 }
 
-/** Takes the device away, if there is one of ours; its daemon ends with it. @throws {NetlinkError} */
-export function removeDevice(socket: NetlinkSocket, name: string): boolean {
-  const link = findLink(socket, { name });
-  if (link === undefined || link.alias !== alias) return false;
-  socket.run(deleteLink(name, link.index));
-  return true;
+/**
+ * Takes devices of ours away, whatever their names are; their daemons end with them.
+ * @param kept name of the one that stays
+ * @returns whether there was any
+ * @throws {NetlinkError}
+ */
+export function removeDevices(socket: NetlinkSocket, kept?: string): boolean {
+  const gone = socket.dump(listLinks(), readLink).filter((link) => link.alias === alias && link.name !== kept);
+  for (const { name, index } of gone) socket.run(deleteLink(name, index));
+  return gone.length > 0;
 }
 
 /** A device that an agent made and could not mark before it was killed has no key. */
