@@ -53,14 +53,14 @@ describe("collecting", () => {
   });
 
   test("a secret that the cut goes through is left out on both sides of it", async () => {
-    const secret = (name: string) => `token-${name}: "${`${name}-`.repeat(2_000)}"`;
-    const filler = "x".repeat(limits.itemBytes - 1_000);
-    const long = `${secret("head")}\n${filler}\n${secret("cut")}\n${filler}\n${secret("tail")}\n`;
+    // From either end the bound lies in the middle of it.
+    const filler = "x".repeat(limits.itemBytes - 4_000);
+    const long = `${filler}\ntoken: "${"cut-".repeat(2_000)}"\n${filler}`;
     const { files } = await collect(
       [item("dump.txt", async () => long), item("log.txt", async () => long, { keepsEnd: true })],
       new Redactor(),
     );
-    for (const text of files.map(({ bytes }) => textOf(bytes))) expect(text).not.toMatch(/(head|cut|tail)-\1/);
+    for (const text of files.map(({ bytes }) => textOf(bytes))) expect(text).not.toContain("cut-cut");
   });
 
   test("what is not there and need not be is no failure", async () => {
