@@ -5,37 +5,28 @@ import { LateSignal } from "../shared/async/late-signal.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import { CniCode, CniError } from "../shared/errors.ts";
 import { limits } from "../shared/limits.ts";
-import type { Logger } from "../shared/log.ts";
 import { uptimeMs } from "../shared/os/uptime.ts";
 import type { NodeProblem } from "../shared/proto/pipette-messages.ts";
 import type { CallContext } from "../shared/server/handlers.ts";
 import { InstanceLock } from "../shared/server/instance-lock.ts";
 import { SocketServer } from "../shared/server/socket-server.ts";
-import type { System } from "../shared/server/system.ts";
 import { version } from "../shared/version.ts";
+import type { AgentDependencies } from "./agent-dependencies.ts";
 import type { Joined } from "./cluster/join.ts";
-import type { NodeRegistry } from "./cluster/node-registry.ts";
 import { openEvents, openPolicies, openProbes, openServices } from "./cluster-parts.ts";
 import type { AgentConfig } from "./config/agent-config.ts";
 import { nameOf } from "./config/nodes-config.ts";
 import { sweepLeftBehind } from "./conflist/left-behind.ts";
 import { RuntimeFile } from "./conflist/runtime-file.ts";
-import type { DataPath, DataPathNeeds } from "./datapath/datapath.ts";
+import type { DataPath } from "./datapath/datapath.ts";
 import { HistoryOfAgent } from "./history-of-agent.ts";
 import { Joining } from "./joining.ts";
 import { measureAgent } from "./measure-agent.ts";
-import { type AgentMeter, type AgentSamples, timed } from "./metrics/meter.ts";
+import { type AgentSamples, timed } from "./metrics/meter.ts";
 import { tellOfNode, tellOfPods } from "./node-events.ts";
 import type { NodePolicies } from "./policies/mod.ts";
 import type { PeerProbes } from "./reachability/mod.ts";
-import {
-  Janitor,
-  knowsEveryOwner,
-  type LivenessProbe,
-  reconcile,
-  StartingContext,
-  takeNetworksOver,
-} from "./reconcile/mod.ts";
+import { Janitor, knowsEveryOwner, reconcile, StartingContext, takeNetworksOver } from "./reconcile/mod.ts";
 import { balancingRpcs, type PodAddress } from "./server/balancing-service.ts";
 import { cniRpcs } from "./server/cni-service.ts";
 import { agentForwarding } from "./server/forwarding.ts";
@@ -45,15 +36,7 @@ import { policyRpcs } from "./server/policy-service.ts";
 import { registryRpcs } from "./server/registry-service.ts";
 import { repairRpcs } from "./server/repair-service.ts";
 import type { NodeServices } from "./services/mod.ts";
-import {
-  type DocumentQuestion,
-  documentRpcs,
-  type Examined,
-  type LogLevels,
-  type MadeDocument,
-  TraceSessions,
-  Views,
-} from "./views/mod.ts";
+import { type DocumentQuestion, documentRpcs, type MadeDocument, TraceSessions, Views } from "./views/mod.ts";
 
 /** How long before its deadline a call that waits for the start is answered, so that the reason arrives in time. */
 const startAnswerMs = 1_000;
@@ -65,31 +48,6 @@ const interfaceLostLooks = 30;
 
 /** What counts as an operation of the data path, and its name. */
 const operations = { attach: "attach", detach: "detach", check: "check", remake: "remake" } as const;
-
-export interface AgentDependencies {
-  readonly logger: Logger;
-  /** Absent: nobody asks for numbers. */
-  readonly meter?: AgentMeter | undefined;
-  readonly system: System;
-  /** Called once the locks are taken: prepares what joining needs of the node's own network. @throws {CniError} */
-  prepareNode?(): void;
-  /** Called once the locks are taken and the node has joined. */
-  createDataPath(needs: DataPathNeeds): DataPath;
-  /** The source of the node's subnet and its peers; required if the configuration has `nodes`. Ends with the agent. */
-  readonly registry?: NodeRegistry;
-  /** The data path's name for `Status`. */
-  readonly dataPathName: string;
-  /** Other sources that know of running pods. */
-  readonly livenessProbes: readonly LivenessProbe[];
-  /** A sentence that says why a changed configuration file is not in force. */
-  readonly refusedConfig?: () => string | undefined;
-  /** Absent: what is logged stays as the configuration says. */
-  readonly logLevels?: LogLevels;
-  /** Looks for what disagrees on the node. */
-  examine?(config: AgentConfig): Promise<Examined>;
-  /** Resolves with a sentence when the data path needs a restart of the process. */
-  readonly dataPathLost?: Promise<string> | undefined;
-}
 
 /** `starting`: listens, answers 11. `ready`: serves. `stopping`: finishes what is in flight. */
 type State = { t: "starting" } | { t: "ready" } | { t: "stopping" };

@@ -2,7 +2,7 @@ import { CniCode, CniError } from "../shared/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import { isWindows } from "../shared/os/platform.ts";
 import { reasonOf } from "../shared/reason.ts";
-import type { AgentDependencies } from "./agent.ts";
+import type { AgentDependencies } from "./agent-dependencies.ts";
 import { trustAuthorities } from "./certificates/trusted-authorities.ts";
 import type { AgentConfig, NetworkConfig } from "./config/agent-config.ts";
 import { usualTrustDirectory } from "./config/certificates-config.ts";

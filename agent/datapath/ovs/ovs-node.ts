@@ -17,21 +17,19 @@ import { type PeerTunnel, PeerTunnels } from "./peer-tunnels.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows } from "./pipeline/mod.ts";
-import { tables } from "./pipeline/tables.ts";
 import { PodPorts, vnidFor } from "./pod-ports.ts";
 import { compareFlows, driftLoop } from "./program/drift.ts";
 import { type FlowSet, type FlowSetChanges, isRefusedFlowSet } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
-import { crowdedSwitch, FlowCache } from "./switch-control.ts";
-import { answeredWithin, SwitchPresence, withCniErrors } from "./switch-presence.ts";
+import { FlowCache } from "./switch-control.ts";
+import { baseKey, degradedSwitch, measureSwitch } from "./switch-health.ts";
+import { SwitchPresence, withCniErrors } from "./switch-presence.ts";
 import { OvsTracing, type TracedNode, waysText } from "./tracing/mod.ts";
 import { greetings, TunnelNeighbours, tunnelEnds } from "./tunnel-neighbours.ts";
 
 /** How long a pod's ADD waits for a database that cannot be reached: short, so that the runtime tries again soon. */
 const databaseMs = 3_000;
-/** How long each part of `degraded` may take; a slow part does not hold up the others. */
-const lookMs = 2_000;
 
 /** The parts that exist once the node has been started. */
 interface Running {
@@ -185,39 +183,19 @@ export class OvsNode implements OverlayNode {
   async degraded(): Promise<readonly string[]> {
     if (this.#running === undefined) return [];
     const { program } = this.#running;
-    const refused = new Map([...program.status.refused, ...this.#peers.refusals, ...this.#ports.refused]);
-    refused.delete(baseKey);
-    const { kind, database } = this.#options;
-    const orWhyNot = (sentences: Promise<readonly string[]>, action: string): Promise<readonly string[]> =>
-      answeredWithin(lookMs, action, sentences).catch((caught: unknown) => [CniError.from(caught).message]);
-    const [drift, full] = await Promise.all([
-      orWhyNot(
-        program.compare(false, this.#options.policies.otherParts),
-        "compare the switch with what it should have",
-      ),
-      orWhyNot(crowdedSwitch(kind, database), "look how full connection tracking is"),
-    ]);
+    const found = await degradedSwitch(program, this.#options, [...this.#peers.refusals, ...this.#ports.refused]);
     return [
-      ...[...refused].map(([key, why]) => `the switch refuses "${key}" (${why})`),
+      ...found.refused,
       ...this.#host.refusedRoutes.map((route) => refusedRoute(route).message),
       ...this.#host.unencrypted,
       ...this.unreached,
-      ...drift,
-      ...full,
+      ...found.others,
     ];
   }
 
   /** Tells a scrape of flows and connections. */
   measure(samples: AgentSamples): void {
-    const reconnects = (target: string, connections: number): void =>
-      samples.set("pipette_datapath_reconnects_total", { target }, Math.max(0, connections - 1));
-    reconnects("ovsdb", this.#databaseConnections);
-    if (this.#running === undefined) return;
-    const { program } = this.#running;
-    reconnects("openflow", program.connections);
-    const { sizes } = program;
-    for (const [table, number] of Object.entries(tables))
-      samples.set("pipette_datapath_flows", { table }, sizes.get(number) ?? 0);
+    measureSwitch(samples, this.#databaseConnections, this.#running?.program);
   }
 
   /** The switch goes on as it is. */
@@ -416,8 +394,5 @@ export class OvsNode implements OverlayNode {
 
 /** Until the kernel's module goes by changed flows. */
 const correctedMs = 1_000;
-
-/** The key of the base flow set, without which no pod has a network. */
-const baseKey = "base";
 
 const baseFlowSet = (context: PipelineContext): FlowSet => ({ category: Category.base, flows: baseFlows(context) });
