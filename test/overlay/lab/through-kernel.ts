@@ -1,3 +1,4 @@
+import { eventually } from "../../support/eventually.ts";
 import type { NetworkNamespace } from "../../support/network-namespace.ts";
 import type { OpenVswitch } from "../open-vswitch.ts";
 import { type Link, nodeOn } from "./addresses.ts";
@@ -60,7 +61,13 @@ export async function leadThroughKernel(
   );
   const others = Array.from({ length: mostNodes }, (_, i) => i + 1).filter((other) => other !== number);
   for (const [peer] of others.map((other) => nodeOn(link, other))) {
-    await vswitch.switchControl("ovs/route/add", `${peer}/32`, bridge);
+    // The switch may not have heard of the bridge's address yet, and takes no route then.
+    const add = (): Promise<boolean> =>
+      vswitch.switchControl("ovs/route/add", `${peer}/32`, bridge).then(
+        () => true,
+        () => false,
+      );
+    await eventually(add, `a route to ${peer} in the switch`);
     await vswitch.switchControl("tnl/neigh/set", bridge, peer, macs.get(ofKernel) ?? "");
   }
 }

@@ -5,6 +5,7 @@ import { formatIp } from "../../../../../shared/net/ip.ts";
 import { type CharonError, CharonErrors, ErrorType } from "../../../../protocols/charon/mod.ts";
 import { parseAddress } from "../../../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../../../protocols/switch-control/mod.ts";
+import { readSysctl, writeSysctl } from "../../../linux/node-sysctls.ts";
 import type { IpsecCredentials, IpsecOptions } from "../../options.ts";
 import type { PeerTunnel } from "../../peer-tunnels.ts";
 import { type Agreement, readAgreements } from "./connections.ts";
@@ -14,6 +15,12 @@ import { UserspaceConnections } from "./userspace-connections.ts";
 /** How often it looks whether keys are agreed with all nodes: more often where it has to begin that itself. */
 const lookMs = { kernel: 5_000, userspace: 2_000 } as const;
 const monitor = "ovs-monitor-ipsec";
+/**
+ * For how long the kernel asks for keys no more once it has asked. strongSwan makes that 165 s at its start, in which
+ * nothing would go to a node whose first answer was a refusal, as while that is told of this one.
+ */
+const askAgainSeconds = 10;
+const askAgainPath = "/proc/sys/net/core/xfrm_acq_expires";
 /** In a line of the log. */
 const maxPorts = 10;
 
@@ -105,6 +112,7 @@ export class Ipsec implements AsyncDisposable {
   }
 
   async #look(): Promise<undefined> {
+    if (this.#userspace === undefined) askAgainSoon();
     const before = this.#agreements;
     try {
       this.#agreements = readAgreements(await this.#ask("ipsec/status"), this.#userspace === undefined);
@@ -168,6 +176,16 @@ export class Ipsec implements AsyncDisposable {
     const places = await controlPlaces(parseAddress(this.#needs.database), monitor);
     using control = await openControl(places, action, monitor);
     return await control.ask(command, [], action);
+  }
+}
+
+/** Where it may not be written, keys are agreed on later. */
+function askAgainSoon(): void {
+  if (Number(readSysctl(askAgainPath)) <= askAgainSeconds) return;
+  try {
+    writeSysctl(askAgainPath, String(askAgainSeconds), "have the kernel ask for keys again soon");
+  } catch (caught) {
+    if (!(caught instanceof CniError)) throw caught;
   }
 }
 
