@@ -28,6 +28,7 @@ test("every key has a default", () => {
     services: { cidrs: [parseCidr("10.96.0.0/16")] },
     multitenant: false,
     encryption: "none",
+    ipsec: { esp: "kernel", forceUdp: false, charon: "/run/charon.enfy" },
     wireguard: { port: 51_820, device: "pipette-wg0" },
   });
 });
@@ -51,6 +52,7 @@ test("is read whole", () => {
     services: { file: "/etc/s.json", cidrs: [parseCidr("10.97.0.0/16")] },
     multitenant: true,
     encryption: "none",
+    ipsec: { esp: "kernel", forceUdp: false, charon: "/run/charon.enfy" },
     wireguard: { port: 51_820, device: "pipette-wg0" },
     clusterSubnets: [parseCidr("10.128.0.0/14")],
   });
