@@ -339,6 +339,7 @@ describe("a clean-up", () => {
       "ovs bridge: undone",
       "packet rules: undone",
       "encryption: was gone",
+      "trust: was gone",
     ]);
     expect([database.names("Port"), present.node.filter.tables.size]).toEqual([[], 0]);
     expect(podOf("a").named("eth0")).toBeUndefined();
