@@ -81,9 +81,10 @@ WantedBy=multi-user.target
 
 /** The unit's confinement. */
 const confinement = (writable: string): string => `NoNewPrivileges=yes
-# NET_ADMIN: links, addresses, routes, nftables. SYS_ADMIN: entering pods' namespaces. SYS_PTRACE and DAC_OVERRIDE:
-# namespaces that a runtime names by processes, and sockets of an Open vSwitch that runs as a user of its own.
-CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE
+# NET_ADMIN: links, addresses, routes, nftables. NET_RAW: asking other nodes for an echo where net.ipv4.ping_group_range
+# does not let root. SYS_ADMIN: entering pods' namespaces. SYS_PTRACE and DAC_OVERRIDE: namespaces that a runtime names by
+# processes, and sockets of an Open vSwitch that runs as a user of its own.
+CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE
 RestrictAddressFamilies=AF_UNIX AF_NETLINK AF_INET AF_INET6
 RestrictNamespaces=net
 # What is not among these comes back with EPERM. That happens to SQLite, which would give its log to the owner of the

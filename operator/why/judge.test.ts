@@ -136,6 +136,10 @@ describe("the table of symptoms in docs/troubleshooting.md", () => {
     "DEL succeeds, the interface stays",
     // Told with every pod that is up: the counters are in nftables.
     "a pod on a kernel bridge sends and nothing arrives",
+    // Of ways between nodes: the pod has a network, and status and doctor tell of the way.
+    '`peers: this node no longer reaches the pods of node "…"`',
+    "`peers: … has never reached …`",
+    "connections to other nodes open and then hang",
   ];
 
   test("has a symptom for each row, and each symptom a row", () => {
