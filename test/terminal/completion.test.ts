@@ -28,7 +28,7 @@ function scriptFor(shell: string, directory: string): string {
 
 beforeAll(compileExecutables);
 
-const subcommands = "list show map stats allocate release check gc import export serve".split(" ");
+const subcommands = "list show history map stats allocate release check gc import export serve".split(" ");
 
 describeWith("bash", ["bash"], () => {
   /** What bash offers for the last of these words, after having sourced the script. */
