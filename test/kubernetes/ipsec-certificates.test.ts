@@ -257,7 +257,7 @@ describeWith("certificates for IPsec at a real API server", ["kube-apiserver", "
         ["Denied"],
         reason,
       ]);
-      expect(answers).toContain("denied");
+      await eventually(() => answers.includes("denied"), "its count");
     });
 
     test("a pod that is gone by then", async () => {

@@ -70,12 +70,16 @@ describeWith(
       expect(await says(far, near.address(4))).toBe(false);
       expectNothingClear();
     };
-    const told = (node: LabNode, sentence: RegExp): Promise<unknown> =>
-      eventually(
-        async () => sentence.test((await node.home.status()).shortcomings.join("\n")),
-        `${sentence} in the status of ${node.name}`,
-        30_000,
-      );
+    const told = async (node: LabNode, sentence: RegExp): Promise<void> => {
+      let last = "";
+      const says = async (): Promise<boolean> => {
+        last = (await node.home.status()).shortcomings.join("\n");
+        return sentence.test(last);
+      };
+      await eventually(says, `${sentence} in the status of ${node.name}`, 30_000).catch((caught: Error) => {
+        throw new Error(`${caught.message}; it says:\n${last}`);
+      });
+    };
     /** strongSwan agrees on keys anew with what it knows now. */
     const agreeAnew = async (): Promise<void> => {
       for (const node of lab.nodes) await node.ipsec.run("ipsec", "stroke", "down-srcip", "0.0.0.0", "255.255.255.255");

@@ -108,7 +108,14 @@ export class Ipsec implements AsyncDisposable {
     const port = error.connection.replace(/(?:-in|-out)?-\d+$/, "");
     const address = error.peer.replace(/\[\d+\]$/, "");
     for (const [name, { remote }] of this.#needs.tunnels())
-      if (name === port || (error.connection === "" && address === formatIp(remote))) this.#last.set(name, error);
+      if (name === port || (error.connection === "" && address === formatIp(remote))) this.#remember(name, error);
+  }
+
+  /** That a certificate is not right is told twice: with its reason, and as any failure, which says less. */
+  #remember(port: string, error: CharonError): void {
+    const known = this.#last.get(port);
+    const saysLess = error.type === ErrorType.peerAuthFailed && known !== undefined && ofCertificates.has(known.type);
+    if (!saysLess) this.#last.set(port, error);
   }
 
   async #look(): Promise<undefined> {
@@ -193,6 +200,12 @@ const silenceText = (agreement: Agreement | undefined): string =>
   agreement?.isAsking === true
     ? "it does not answer at UDP 500 and 4500"
     : "it agrees on no keys, and has not said why";
+
+const ofCertificates: ReadonlySet<number> = new Set([
+  ErrorType.certificateExpired,
+  ErrorType.certificateRevoked,
+  ErrorType.noIssuerCertificate,
+]);
 
 /** What an error means for people who look for its cause. */
 const causes: ReadonlyMap<number, string> = new Map([
