@@ -46,17 +46,26 @@ type Described<T extends Table> = { readonly [K in Exclude<keyof T, OptionalName
 /** The message that a codec reads and writes: `type GcRequest = MessageOf<typeof GcRequest>`. */
 export type MessageOf<C> = C extends Codec<infer T> ? { readonly [K in keyof T]: T[K] } : never;
 
-/** Fields are written in the order of the table, so list them by number, as other implementations write them. */
-export const message = codecOf as unknown as <T extends Table>(table: T) => MessageCodec<Described<T>>;
+/**
+ * Fields are written in the order of the table, so list them by number, as other implementations write them.
+ * @param table made at once, or with the first message: a plugin loads messages of which a call needs one or two
+ */
+export const message = codecOf as unknown as <T extends Table>(table: T | (() => T)) => MessageCodec<Described<T>>;
 
-function codecOf<T extends object>(table: { readonly [K in keyof T]-?: Field<T[K]> }): MessageCodec<T> {
+type FieldsOf<T> = { readonly [K in keyof T]-?: Field<T[K]> };
+
+function codecOf<T extends object>(given: FieldsOf<T> | (() => FieldsOf<T>)): MessageCodec<T> {
+  let made = typeof given === "function" ? undefined : given;
+  const fields = (): FieldsOf<T> => (made ??= (given as () => FieldsOf<T>)());
   // Plain loops over the table: a process of a few milliseconds handles each message once.
   const absent = (): T => {
+    const table = fields();
     const value = {} as T;
     for (const name in table) value[name] = table[name].absent();
     return value;
   };
   const merge = (target: T, bytes: Uint8Array): T => {
+    const table = fields();
     const input = new Reader(bytes);
     while (!input.ended()) {
       const tag = input.tag();
@@ -75,6 +84,7 @@ function codecOf<T extends object>(table: { readonly [K in keyof T]-?: Field<T[K
   };
   return {
     encode(value) {
+      const table = fields();
       const out = new Writer();
       for (const name in table) table[name].write(out, value[name]);
       return out.finish();
