@@ -91,8 +91,7 @@ export function uptimeNow(): number | undefined {
   const c = calls();
   if (c === undefined) return uptimeByNode();
   if (c.clock_gettime(sinceBoot, timespec) !== 0) return undefined;
-  const [seconds = 0, , nanoseconds = 0] = timespec;
-  return seconds * 1000 + nanoseconds / 1_000_000;
+  return (timespec[0] ?? 0) * 1000 + (timespec[2] ?? 0) / 1_000_000;
 }
 
 /** The same clock, to a hundredth of a second. */
