@@ -58,6 +58,12 @@ const liveFor = "45s";
 const followedPort = (fields: Fields): readonly string[] =>
   (fields["port"] ?? "") === "" ? ["--icmp"] : tracedPort(fields);
 
+/** A trace of packets that agents follow. */
+const followed = (fields: Fields, ...manner: readonly string[]): readonly string[] => [
+  ...["trace", fields["from"] ?? "", fields["to"] ?? "", ...manner],
+  ...[...followedPort(fields), "-o", "json"],
+];
+
 const judgedPort = ({ protocol = "", port = "" }: Fields): readonly string[] =>
   port === "" ? [] : ["--port", port, ...(protocol === "" ? [] : ["--protocol", protocol])];
 
@@ -84,29 +90,13 @@ const commands: Readonly<Record<string, PageCommand>> = {
   inject: {
     needs: "agents",
     fields: ["from", "to"],
-    args: (fields) => [
-      "trace",
-      fields["from"] ?? "",
-      fields["to"] ?? "",
-      "--inject",
-      ...followedPort(fields),
-      "-o",
-      "json",
-    ],
+    args: (fields) => followed(fields, "--inject"),
   },
   live: {
     needs: "agents",
     fields: ["from", "to"],
-    args: (fields) => [
-      ...[
-        "trace",
-        fields["from"] ?? "",
-        fields["to"] ?? "",
-        "--live",
-        ...(fields["dropped"] === "yes" ? ["--dropped"] : []),
-      ],
-      ...["--follow", liveFor, ...followedPort(fields), "-o", "json"],
-    ],
+    args: (fields) =>
+      followed(fields, "--live", ...(fields["dropped"] === "yes" ? ["--dropped"] : []), "--follow", liveFor),
   },
   doctor: { needs: "node", fields: [], args: () => ["doctor", "--json"] },
   repair: { needs: "node", fields: [], args: () => ["doctor", "--repair", "--json"] },
