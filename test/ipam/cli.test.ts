@@ -92,7 +92,7 @@ test("help of every command, and of a slip", () => {
     run(["ipam", "--help"])
       .stdout.match(/^ {2}(\w+) {2}/gm)
       ?.map((line) => line.trim()) ?? [];
-  expect(commands).toEqual("list show map stats allocate release check gc import export serve".split(" "));
+  expect(commands).toEqual("list show history map stats allocate release check gc import export serve".split(" "));
   for (const command of commands) {
     const { status, stdout, stderr } = run(["ipam", command, "--help"]);
     expect([status, stderr]).toEqual([0, ""]);

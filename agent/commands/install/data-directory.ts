@@ -1,12 +1,17 @@
-import { readdir, rmdir, unlink } from "node:fs/promises";
+import { readdir, rm, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Allocator, loadCheck } from "../../../ipam/mod.ts";
 import { isWindows } from "../../../shared/os/platform.ts";
+import { certificatesDirectory } from "../../config/certificates-config.ts";
 import { codeOf, failed, isMissing, removeFile } from "./files.ts";
 import type { Step } from "./plan.ts";
 
-/** What Pipette itself makes in its data directory; anything else there is somebody else's. */
-const ours = /^(leases\.db.*|agent\.lock|agent\.log(\.1|\.lock)?|nodes\.json|node-uid)$/;
+/**
+ * What Pipette itself makes in its data directory; anything else there is somebody else's. `uplink.json` is missing: it
+ * stays for as long as the node's addresses have not been given back.
+ */
+const ours =
+  /^(leases\.db.*|agent\.lock|(agent\.log|policies\.log|history\.jsonl)(\.1|\.lock)?|nodes\.json|node-uid|policies\.state|wireguard\.key)$/;
 /** On Windows also these, which a clean-up of the host has emptied. */
 const emptied = async (dataDir: string): Promise<readonly string[]> =>
   isWindows ? (await import("../../datapath/hns/mod.ts")).recordDirectories(dataDir) : [];
@@ -20,7 +25,7 @@ export async function podsWithAddresses(dataDir: string): Promise<number> {
   return new Set(held.map((lease) => lease.owner.sandboxId)).size;
 }
 
-/** Removes leases and log, and the directory where that leaves it empty. */
+/** Removes leases, logs and the node's own keys, and the directory where that leaves it empty. */
 export function removeData(dataDir: string): Step {
   const run = async (): Promise<string | undefined> => {
     const names = await readdir(dataDir).catch((caught) => {
@@ -32,10 +37,14 @@ export function removeData(dataDir: string): Step {
       await removeFile(join(dataDir, name)).catch((caught) => {
         throw failed("remove", join(dataDir, name), caught);
       });
+    const keys = certificatesDirectory(dataDir);
+    await rm(keys, { recursive: true, force: true }).catch((caught) => {
+      throw failed("remove", keys, caught);
+    });
     for (const directory of await emptied(dataDir)) await removeIfEmpty(directory);
     return removeIfEmpty(dataDir);
   };
-  return { action: "remove", target: dataDir, detail: "leases and log", run };
+  return { action: "remove", target: dataDir, detail: "leases, logs and keys", run };
 }
 
 /** Removes what an agent that has ended leaves of its socket, and the directory where that leaves it empty. */

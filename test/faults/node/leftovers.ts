@@ -6,6 +6,8 @@ const lasting = [
   // Set aside, never deleted: docs/ipam.md, "A damaged database".
   /^leases\.db\.damaged-/,
   /^(node-uid|nodes\.json|uplink\.json|policies\.state)$/,
+  // Who had which address: docs/ipam.md.
+  /^history\.jsonl(\.1)?$/,
 ];
 
 /** @param names the entries of a data directory */
