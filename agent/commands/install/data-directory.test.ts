@@ -23,6 +23,8 @@ test("what is somebody else's stays, and what the node's addresses are to be res
   using scratch = scratchDir();
   const others = ["leases.json", "uplink.json", "wireguard.key.mine"];
   for (const name of [...others, "leases.db"]) writeFileSync(join(scratch.path, name), "");
-  expect(await removeData(scratch.path).run?.()).toContain('it holds "leases.json", "uplink.json", "wireguard.key.mine"');
+  expect(await removeData(scratch.path).run?.()).toContain(
+    'it holds "leases.json", "uplink.json", "wireguard.key.mine"',
+  );
   expect(readdirSync(scratch.path).sort()).toEqual(others);
 });
