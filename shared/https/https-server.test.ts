@@ -118,6 +118,38 @@ describeWith("the HTTPS server", ["openssl"], () => {
     await eventually(() => heard.join(" ") === "first second", "the second piece");
   });
 
+  test.each([
+    ["with other authorities of clients", [], true],
+    ["with another certificate of its own", undefined, false],
+  ] as const)("%s the connection of a client that is not known ends: %j, %j", async (_, before, ends) => {
+    // None ends for its silence.
+    server = await listen(10 * patientMs);
+    const { clientCas, ...own } = tlsOf("server");
+    server.replaceTls({ ...own, ...(before === undefined ? { clientCas: clientCas ?? [] } : { clientCas: before }) });
+    handle = (exchange) => {
+      if (exchange.header("authorization") !== undefined) exchange.authenticated();
+      exchange.answer(200, "text/plain", exchange.certificate === undefined ? "nobody" : "somebody");
+    };
+    const ended: string[] = [];
+    const connected = (name: string, headers: Record<string, string>) => {
+      const session = connectHttp2(`https://127.0.0.1:${server.port}`, clientTls("known"));
+      resources.defer(() => session.destroy());
+      session.on("error", () => undefined);
+      session.once("close", () => ended.push(name));
+      return () => {
+        const stream = session.request({ ":path": "/", ...headers });
+        return new Promise((resolve) => stream.once("data", (chunk) => resolve(String(chunk))));
+      };
+    };
+    const [stranger, withToken] = [connected("stranger", {}), connected("with a token", { authorization: "x" })];
+    const first = ends ? "nobody" : "somebody";
+    expect([await stranger(), await withToken()]).toEqual([first, first]);
+    server.replaceTls(tlsOf("renewed"));
+    if (ends) await eventually(() => ended.length > 0, "the end of the stranger's");
+    // One that is known goes on, and whoever comes anew is judged by what counts now.
+    expect([await withToken(), await overHttp2("known"), ended]).toEqual([first, "somebody", ends ? ["stranger"] : []]);
+  });
+
   test("who connects and asks for nothing is cut off, before a handshake and after it", async () => {
     server = await listen(impatientMs);
     const closed: string[] = [];

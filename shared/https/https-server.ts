@@ -38,7 +38,9 @@ export class HttpsServer implements AsyncDisposable {
   readonly #handle: (exchange: Exchange) => void;
   readonly #listener: Server;
   readonly #strangerMs: number;
-  readonly #sockets = new Set<TLSSocket>();
+  readonly #sockets = new Set<Admitted>();
+  /** By whom clients may be certified who connect now. */
+  #clientCas: string;
 
   private constructor(
     tls: ServerTls | undefined,
@@ -47,6 +49,7 @@ export class HttpsServer implements AsyncDisposable {
   ) {
     this.#handle = handle;
     this.#strangerMs = strangerMs;
+    this.#clientCas = clientCasIn(tls);
     const http1 = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => {
       const socket = request.socket as TLSSocket;
       this.#serve(request, response, socket, () => socket.destroy());
@@ -100,9 +103,18 @@ export class HttpsServer implements AsyncDisposable {
     return this.#sockets.size;
   }
 
-  /** For connections that come from now on. */
+  /**
+   * For connections that come from now on. With other authorities of clients those end that have brought nobody who is
+   * known: whether a client's certificate holds is decided with the handshake, and an API server stays on its connection
+   * for as long as it has anything to ask.
+   */
   replaceTls(tls: ServerTls): void {
-    if (this.#listener instanceof TlsServer) this.#listener.setSecureContext(contextOf(tls));
+    if (!(this.#listener instanceof TlsServer)) return;
+    this.#listener.setSecureContext(contextOf(tls));
+    const clientCas = clientCasIn(tls);
+    if (clientCas === this.#clientCas) return;
+    this.#clientCas = clientCas;
+    for (const socket of this.#sockets) if (socket[patienceOf]?.isStranger === true) socket.destroy();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -153,6 +165,11 @@ class Patience {
     this.#timer = setTimeout(lost, ms);
   }
 
+  /** Until it has brought somebody who is known. */
+  get isStranger(): boolean {
+    return !this.#hasEnded;
+  }
+
   asked(): void {
     this.#asking++;
     clearTimeout(this.#timer);
@@ -169,6 +186,8 @@ class Patience {
 }
 
 const ALPNProtocols = ["h2", "http/1.1"];
+
+const clientCasIn = (tls: ServerTls | undefined): string => (tls?.clientCas ?? []).join("\n");
 
 function contextOf({ cert, key, clientCas = [] }: ServerTls) {
   return { cert, key, ca: [...clientCas] };
