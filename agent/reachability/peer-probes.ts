@@ -8,7 +8,7 @@ import { reasonOf } from "../../shared/reason.ts";
 import type { ClusterNode } from "../cluster/node-registry.ts";
 import type { AgentMeter } from "../metrics/meter.ts";
 import type { EchoOutcome, EchoQuestion } from "../protocols/icmp/mod.ts";
-import { largestPacket } from "./largest-packet.ts";
+import { type Care, largestPacket } from "./largest-packet.ts";
 import { answered, isLost, measured, type Reach, unanswered, unknownReach } from "./reach.ts";
 import { nothingComesBack, refusalReason } from "./reasons.ts";
 import { type PeerTrouble, troublesOf } from "./troubles.ts";
@@ -47,8 +47,6 @@ const betweenMs = 25;
 const usualTimes = { timeoutMs: 1_000, againMs: 1_000 } as const;
 /** Packets of pods' MTU are tried after so many answers: what changes there changes with somebody's work. */
 const wholeEvery = 10;
-/** Questions of pods' MTU, of which one answer is enough. */
-const wholeTries = 3;
 /** Nodes that started together do not ask together. */
 const firstWithinMs = 5_000;
 
@@ -224,23 +222,25 @@ export class PeerProbes implements AsyncDisposable {
     way.sinceWhole = way.sinceWhole === undefined ? wholeEvery : way.sinceWhole + 1;
     if (podMtu === undefined || (way.sinceWhole < wholeEvery && way.reach.narrow === undefined)) return;
     way.sinceWhole = 0;
-    const passes = (bytes: number, tries: number): Promise<boolean> => this.#passes(way, bytes, tries);
-    const isNarrow = !(await passes(podMtu, wholeTries));
+    const passes = (bytes: number, care: Care): Promise<boolean> => this.#passes(way, bytes, care);
+    const isNarrow = !(await passes(podMtu, "sure"));
     if (this.#ended.signal.aborted) return;
     const smallest = 64;
-    const mtu = isNarrow ? await largestPacket((bytes) => passes(bytes, 2), smallest, podMtu) : undefined;
+    const largest = isNarrow ? await largestPacket(passes, smallest, podMtu) : podMtu;
     // A way that was lost meanwhile says nothing of its width.
-    if (this.#ended.signal.aborted || (isNarrow && !(await passes(smallest, wholeTries)))) return;
+    if (this.#ended.signal.aborted || (isNarrow && !(await passes(smallest, "sure")))) return;
+    const mtu = largest < podMtu ? largest : undefined;
     const was = way.reach.narrow?.mtu;
     way.reach = measured(way.reach, podMtu, mtu, Date.now());
     if (mtu !== undefined && mtu !== was)
       logger.warn("packets of pods' MTU do not reach another node", { node: way.node, podMtu, comesThrough: mtu });
   }
 
-  async #passes({ from, to, reach }: Way, wholeBytes: number, tries: number): Promise<boolean> {
+  async #passes({ from, to, reach }: Way, wholeBytes: number, care: Care): Promise<boolean> {
     const { ask, times = usualTimes } = this.#options;
-    // Small ones were answered: what takes much longer does not come.
-    const timeoutMs = Math.min(times.timeoutMs, Math.max(200, ((reach.rttMicros ?? 0) / 1000) * 8));
+    // Small ones were answered: what takes much longer most likely does not come.
+    const quickMs = Math.min(times.timeoutMs, Math.max(200, ((reach.rttMicros ?? 0) / 1000) * 8));
+    const [tries, timeoutMs] = care === "sure" ? [3, times.timeoutMs] : [2, quickMs];
     for (let i = 0; i < tries && !this.#ended.signal.aborted; i++) {
       await this.#turn();
       const { t } = await ask({ from, to, wholeBytes, timeoutMs }, this.#ended.signal);
