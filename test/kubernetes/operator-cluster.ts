@@ -3,14 +3,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findHelm } from "../../build/helm.ts";
-import { template } from "../../build/manifests.ts";
-import { objectsIn, pathOf } from "../manifests/manifest.ts";
 import { HoldingProxy } from "../registry/holding-proxy.ts";
-import { AgentHome, type AgentProcess, eventually, resultOf } from "../support/agent-process.ts";
+import { AgentHome, type AgentProcess, resultOf } from "../support/agent-process.ts";
 import { NetworkNamespace } from "../support/network-namespace.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { ApiServer } from "./api-server.ts";
+import { agentPod, person, shipChart } from "./operators.ts";
 import { requestToken } from "./service-account.ts";
 
 /** What a test with such a cluster needs of the machine. */
@@ -59,7 +57,8 @@ export class OperatorCluster implements AsyncDisposable {
       await ApiServer.start({ flags: { "allow-privileged": true, "kubelet-preferred-address-types": "InternalIP" } }),
     );
     const cluster = new OperatorCluster(stack.move(), server, sandbox);
-    await cluster.#ship();
+    // With a port for operators.
+    await shipChart(server, ["metrics.enabled"], ["ConfigMap", "DaemonSet"]);
     await server.certificates.make("hostile", "ca", address);
     cluster.#stack.use(
       await cluster.listen(hostilePort, (request, response) => {
@@ -82,36 +81,9 @@ export class OperatorCluster implements AsyncDisposable {
     await this.#stack.disposeAsync();
   }
 
-  /** The chart with a port for operators: who may what. */
-  async #ship(): Promise<void> {
-    const { server } = this;
-    await eventually(
-      async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
-      "kube-system",
-    );
-    const objects = objectsIn(await template(findHelm() ?? "", ["--set", "metrics.enabled=true"]));
-    for (const each of objects)
-      if (/^(ServiceAccount|ClusterRole|ClusterRoleBinding|Role|ConfigMap|DaemonSet)$/.test(each.kind))
-        await server.create(pathOf(each), each);
-  }
-
-  /** As the DaemonSet makes it, and as its kubelet reports it. @param status more of it */
-  async agentPod(node: string, containerPort: number, status: object = {}, podIP = address): Promise<void> {
-    const labels = { "app.kubernetes.io/name": "pipette", "app.kubernetes.io/component": "agent" };
-    const metadata = { name: `agent-of-${node}`, namespace: "kube-system", labels };
-    const ports = [{ name: "https", containerPort }];
-    const spec = {
-      nodeName: node,
-      serviceAccountName: "pipette-agent",
-      hostNetwork: true,
-      containers: [{ name: "agent", image: "none", ports }],
-    };
-    const path = "/api/v1/namespaces/kube-system/pods";
-    await this.server.create(path, { metadata, spec });
-    const conditions = [{ type: "Ready", status: "True" }];
-    const whole = { phase: "Running", podIP, podIPs: [{ ip: podIP }], conditions, ...status };
-    const answer = await this.server.ask("PATCH", `${path}/${metadata.name}/status`, { status: whole });
-    if (answer.status !== 200) throw new Error(`The API server answers ${answer.status}: ${answer.body.message}`);
+  /** An agent's pod, whoever listens there. @param status more of it */
+  async agentPod(node: string, port: number, status: object = {}, podIP = address): Promise<void> {
+    await agentPod(this.server, { node, podIP, port }, status);
   }
 
   /**
@@ -155,30 +127,7 @@ export class OperatorCluster implements AsyncDisposable {
 
   /** Somebody with these roles of the chart's, and a kubeconfig of their own. @returns its path */
   async person(name: string, roles: readonly string[]): Promise<string> {
-    const { server } = this;
-    const account = "/api/v1/namespaces/default/serviceaccounts";
-    await server.create(account, { metadata: { name, namespace: "default" } });
-    const subjects = [{ kind: "ServiceAccount", name, namespace: "default" }];
-    const root = "/apis/rbac.authorization.k8s.io/v1";
-    for (const role of roles)
-      await server.create(`${root}/namespaces/kube-system/rolebindings`, {
-        metadata: { name: `${role}-${name}`, namespace: "kube-system" },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role },
-        subjects,
-      });
-    if (roles.length > 0)
-      await server.create(`${root}/clusterrolebindings`, {
-        metadata: { name: `nodes-${name}` },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "pipette-viewer-nodes" },
-        subjects,
-      });
-    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-    const answer = await server.create(`${account}/${name}/token`, request);
-    const config = JSON.parse(readFileSync(server.kubeconfig, "utf8"));
-    config.users[0].user.token = (answer["status"] as { token: string }).token;
-    const file = join(this.directory, name);
-    writeFileSync(file, JSON.stringify(config), { mode: 0o600 });
-    return file;
+    return await person(this.server, this.directory, name, roles);
   }
 
   /** Somebody else's server on the nodes' address: an agent's, or a kubelet's. */

@@ -3,9 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { findHelm } from "../../build/helm.ts";
-import { template } from "../../build/manifests.ts";
-import { objectsIn, pathOf } from "../manifests/manifest.ts";
 import { AgentHome, eventually, resultOf } from "../support/agent-process.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
@@ -13,6 +10,7 @@ import { describeWith } from "../support/requires.ts";
 import { TestBrowser } from "../ui/browser.ts";
 import { ApiServer } from "./api-server.ts";
 import { ControllerProcess } from "./controller-process.ts";
+import { account, agentPod, shipChart, tokenOf } from "./operators.ts";
 import { addNode } from "./registry-node.ts";
 import { requestToken } from "./service-account.ts";
 
@@ -42,10 +40,10 @@ describeWith("the page for a team, at a real API server", needs, () => {
     // The API server passes nothing on to loopback addresses.
     await sandbox.node(`ip addr add ${address}/32 dev lo`);
     server = stack.use(await ApiServer.start());
-    await shipped();
+    await shipChart(server, ["metrics.enabled", "controller.enabled", "controller.page.enabled"]);
     for (const name of ["node-a", "node-b"]) await addNode(server, name, address, undefined);
-    await agentPod("node-a", agentPort);
-    await agentPod("node-b", 10_399);
+    await agentPod(server, { node: "node-a", podIP: address, port: agentPort });
+    await agentPod(server, { node: "node-b", podIP: address, port: 10_399 });
     const token = join(directory, "agent-token");
     writeFileSync(token, await requestToken(server, {}), { mode: 0o600 });
     const access = { server: server.url, ca: server.ca, token };
@@ -61,65 +59,15 @@ describeWith("the page for a team, at a real API server", needs, () => {
   afterEach(() => browser?.closePages());
   afterAll(() => stack.disposeAsync());
 
-  /** The chart with the page: who may what. */
-  async function shipped(): Promise<void> {
-    await eventually(
-      async () => (await server.ask("GET", "/api/v1/namespaces/kube-system")).status === 200,
-      "kube-system",
-    );
-    const on = ["metrics.enabled", "controller.enabled", "controller.page.enabled"];
-    const objects = objectsIn(
-      await template(
-        findHelm() ?? "",
-        on.flatMap((name) => ["--set", `${name}=true`]),
-      ),
-    );
-    for (const each of objects)
-      if (/^(ServiceAccount|ClusterRole|ClusterRoleBinding|Role|RoleBinding)$/.test(each.kind))
-        await server.create(pathOf(each), each);
-  }
-
-  /** As the DaemonSet makes it, and as its kubelet reports it. */
-  async function agentPod(node: string, containerPort: number): Promise<void> {
-    const labels = { "app.kubernetes.io/name": "pipette", "app.kubernetes.io/component": "agent" };
-    const metadata = { name: `agent-of-${node}`, namespace: "kube-system", labels };
-    const containers = [{ name: "agent", image: "none", ports: [{ name: "https", containerPort }] }];
-    const spec = { nodeName: node, serviceAccountName: "pipette-agent", hostNetwork: true, containers };
-    const path = "/api/v1/namespaces/kube-system/pods";
-    await server.create(path, { metadata, spec });
-    const conditions = [{ type: "Ready", status: "True" }];
-    const status = { phase: "Running", podIP: address, podIPs: [{ ip: address }], conditions };
-    expect((await server.ask("PATCH", `${path}/${metadata.name}/status`, { status })).status).toBe(200);
-  }
-
   async function add(name: string): Promise<void> {
     const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=u-${name}`;
     resultOf(await home.cmd("cmdAdd", name, { netns: await sandbox.addPod(name), args }));
   }
 
-  /** An account with these roles of the chart's, and its token, for so many seconds. */
+  /** Somebody's token, for so many seconds. */
   async function person(name: string, roles: readonly string[], seconds = 3_600): Promise<string> {
-    await server.create(accounts, { metadata: { name, namespace: "default" } });
-    const subjects = [{ kind: "ServiceAccount", name, namespace: "default" }];
-    for (const role of roles)
-      await server.create(`${rbac}/namespaces/kube-system/rolebindings`, {
-        metadata: { name: `${role}-${name}`, namespace: "kube-system" },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: role },
-        subjects,
-      });
-    if (roles.length > 0)
-      await server.create(`${rbac}/clusterrolebindings`, {
-        metadata: { name: `nodes-${name}` },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "pipette-viewer-nodes" },
-        subjects,
-      });
-    return await tokenOf(name, { expirationSeconds: seconds });
-  }
-
-  /** As `kubectl create token` asks for it. */
-  async function tokenOf(name: string, spec: object): Promise<string> {
-    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec };
-    return ((await server.create(`${accounts}/${name}/token`, request))["status"] as { token: string }).token;
+    await account(server, name, roles);
+    return await tokenOf(server, name, { expirationSeconds: seconds });
   }
 
   async function open(): Promise<Page> {
@@ -157,7 +105,7 @@ describeWith("the page for a team, at a real API server", needs, () => {
     };
     await refused("e30.e30.wrong", "the API server does not know this token");
     const bob = await person("bob", ["pipette-viewer"]);
-    await refused(await tokenOf("bob", { audiences: ["agent.pipette.io/node-a"] }), "does not know this token");
+    await refused(await tokenOf(server, "bob", { audiences: ["agent.pipette.io/node-a"] }), "does not know this token");
     await refused(
       await person("nobody", []),
       /"system:serviceaccount:default:nobody" may not list pods in namespace "kube-system"/,

@@ -13,7 +13,7 @@ import { startTraceLab, type TraceLab, traceFlowsOn } from "../overlay/lab/trace
 import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
-import { agentPod, person, shippedWithMetrics } from "./operators.ts";
+import { agentPod, person, shipChart } from "./operators.ts";
 import { requestToken } from "./service-account.ts";
 
 const port = 10_352;
@@ -33,7 +33,7 @@ describeWith("one command from outside, through a real API server and two nodes 
     const sandbox = stack.use(await NetworkSandbox.enter("pt-tk-"));
     for (const node of [1, 2]) await sandbox.node(`ip addr add ${seenAt(node)}/32 dev lo`);
     const server = stack.use(await ApiServer.start());
-    await shippedWithMetrics(server);
+    await shipChart(server, ["metrics.enabled"]);
     const token = join(directory, "agent-token");
     writeFileSync(token, await requestToken(server, {}), { mode: 0o600 });
     const access = { server: server.url, ca: server.ca, token };
@@ -48,7 +48,7 @@ describeWith("one command from outside, through a real API server and two nodes 
       const podCIDRs = [`${pod?.address(4).replace(/\d+$/, "0")}/24`];
       const metadata = { name: node.name };
       await server.create("/api/v1/nodes", { metadata, spec: { podCIDR: podCIDRs[0], podCIDRs } });
-      await agentPod(server, node.name, seenAt(node.number), port);
+      await agentPod(server, { node: node.name, podIP: seenAt(node.number), port });
       await node.agent.logged(({ message }) => message === "metrics are served");
     }
     await person(server, directory, "viewer", ["pipette-viewer"]);
