@@ -8,7 +8,7 @@ import { type OvsSite, startOvsSite } from "../sites/ovs-site.ts";
 import { Forger } from "./forger.ts";
 import { believed, brokenBy, found, withoutPacketRules } from "./found.ts";
 
-/** Where IP goes on behind the first table, as docs/overlay.md has it: controls pass beside a hole. */
+/** Where IP goes on behind the first table, as docs/architecture.md has it: controls pass beside a hole. */
 const goesOn = "resubmit(,30)";
 const otherNode = "172.30.0.2";
 const outside = "198.51.100.1";
