@@ -108,6 +108,22 @@ describeWith("pipette install, with the small program in front", ["linux", "musl
     await succeed(join(place.libexec, "pipette"), place.install(join(place.libexec, "pipette")));
   });
 
+  test("the plan tells a node whose calls are slow: the whole program, or another release's small one, is to be replaced", async () => {
+    const planned = async () => {
+      const { stdout } = await succeed(pipette, place.install(pipette, "--dry-run"));
+      const [, action = "", size = ""] =
+        new RegExp(`^(\\w+) +${place.bin}/pipette +([\\d.]+ \\wB)`, "m").exec(stdout) ?? [];
+      return { action, isSmall: size.endsWith(" kB") };
+    };
+    mkdirSync(place.bin);
+    copyFileSync(pipette, join(place.bin, "pipette"));
+    expect(await planned()).toEqual({ action: "replace", isSmall: true });
+    await succeed(pipette, place.install(place.releases.first));
+    expect(await planned()).toEqual({ action: "replace", isSmall: true });
+    await succeed(pipette, place.install(pipette));
+    expect(await planned()).toEqual({ action: "keep", isSmall: true });
+  });
+
   test("goes whole under both names where nobody has said where else, as asked, and where it carries none", async () => {
     const expectWhole = (of: string) => {
       for (const name of ["pipette", "pipette-ipam"]) expect(digest(join(place.bin, name))).toBe(digest(of));

@@ -13,6 +13,9 @@ const system = "kube-system";
 /** A pod of each on both nodes. */
 const projects = [system, "red", "blue"] as const;
 
+/** An agent makes its documents anew some times a second. */
+const soon = { timeout: 30_000, interval: 500 };
+
 type Rule = (from: LabPod, to: LabPod) => boolean;
 
 const sameProject: Rule = (from, to) => from.project === to.project;
@@ -116,6 +119,12 @@ describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd", "et
     const put = (project: string, vnid: number): Promise<string> =>
       etcdctl(lab, ["put", `/pipette/v1/vnids/${project}`, String(vnid)]);
     const refusals = async (i: number): Promise<string> => (await lab.node(i).home.status()).refusals.join("\n");
+    /** What `pipette why` says of a pod, or of the node. */
+    const why = async (...words: readonly string[]): Promise<object> => {
+      const { executables, home, namespace } = lab.node(1);
+      const command = [`${executables}/pipette`, "why", ...words, "--json", "--socket", home.socket];
+      return JSON.parse((await namespace.start(command).ended).stdout);
+    };
 
     test.each(["blue", "all"])(
       "a number that somebody overwrites opens no project to that of %s, and is told of",
@@ -131,6 +140,7 @@ describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd", "et
           expect(await refusals(i)).toContain(`the registry says ${other}`);
           expect(await refusals(i)).toContain(`"pipette tenants confirm red ${other}"`);
         }
+        await expect.poll(() => why(), soon).toMatchObject({ code: "project-unconfirmed" });
         await expectRule(sameProject);
         // A pod that comes now, on a node whose agent has started since, is of its own project only.
         await lab.node(2).agent.end("SIGKILL");
@@ -151,6 +161,11 @@ describeWith("projects on two nodes", ["root", "openvswitch", "nft", "etcd", "et
       const pod = lab.node(1).pod("evil", { project: "evil" });
       const { status, stdout } = await pod.cni("ADD");
       expect([status, stdout]).toEqual([1, expect.stringContaining("has no VNID here: the registry says")]);
+      expect(await why("evil/evil")).toMatchObject({
+        ...{ result: "cause", code: "project-unconfirmed" },
+        evidence: expect.arrayContaining([expect.stringMatching(/ADD.*project "evil" has no VNID here/)]),
+        todo: expect.arrayContaining([expect.stringContaining("pipette tenants isolate PROJECT")]),
+      });
       const node = lab.node(1);
       await node.pipette("tenants", "isolate", "evil", "--config", node.home.configFile);
       await eventually(async () => (await refusals(1)) === "", "the end of the refusal");

@@ -55,6 +55,18 @@ describeWith("a user who is not root, while an agent runs", ["root", "linux"], (
     });
   });
 
+  test("is told by why that root is needed, and neither that the pod is well nor that no agent runs", () => {
+    const words = ["why", "shop/cart", "--json", "--socket", home.socket, "--config", home.configFile];
+    const { status, stdout } = typed(words, { HOME: home.directory });
+    expect([status, JSON.parse(stdout)]).toMatchObject([
+      2,
+      {
+        ...{ result: "unknown", code: "not-root", todo: [expect.stringContaining("ask again as root")] },
+        evidence: [expect.stringContaining("this user may not connect")],
+      },
+    ]);
+  });
+
   test.each([
     ["list", 1],
     ["stats", 1],
