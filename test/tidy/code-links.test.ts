@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Source, sources } from "./sources.ts";
+import { isTest, type Source, sources } from "./sources.ts";
 
 /** A link of a document to a name in a source, such as `` [`addPod`](../agent/attach/add.ts) ``. */
 interface CodeLink {
@@ -40,9 +40,10 @@ test("names that documents link to stand in the files that the links lead to", (
 
 test("files and folders that documents name are there", () => {
   const known = sources(".").map(({ path }) => path);
-  const isThere = (path: string): boolean => known.some((one) => one === path || one.startsWith(`${path}/`));
+  const isThere = (path: string): boolean =>
+    known.some((one) => one === path || one.startsWith(`${path}/`) || (isTest(path) && one.endsWith(`/${path}`)));
   const missing = sources("*.md").flatMap(({ path, text }) =>
-    [...text.matchAll(/`((?:agent|build|cni|conf|docs|ipam|shared|test)(?:\/[a-z0-9_.-]+)+)\/?`/g)]
+    [...text.matchAll(/`((?:agent|build|cni|conf|docs|ipam|shared|test)(?:\/[a-z0-9_.-]+)+|[a-z0-9./-]+\.test\.ts)\/?`/g)]
       .filter(([, named = ""]) => !isThere(named))
       .map(([, named]) => `${path} names ${named}`),
   );
