@@ -36,7 +36,7 @@ export interface Allocated {
 /**
  * Calls the allocator of this node: of `pipette ipam serve`, or of the agent on its socket. Every method throws an
  * `RpcError`: its `grpcCode` says what to do next (`shared/proto/pipette.proto`), its message is for people.
- * `docs/ipam.md` has an example.
+ * `docs/ipam-service.md` has an example.
  */
 export class IpamClient implements Disposable {
   readonly #channel: RpcChannel;

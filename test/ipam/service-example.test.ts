@@ -7,7 +7,7 @@ const example = new URL("service-example.ts", import.meta.url).pathname;
 
 describeWith("the client's example", ["linux"], () => {
   test("runs, as the document has it", async () => {
-    const page = readFileSync(new URL("../../docs/ipam.md", import.meta.url), "utf8");
+    const page = readFileSync(new URL("../../docs/ipam-service.md", import.meta.url), "utf8");
     expect(page).toContain(`\`\`\`ts\n${readFileSync(example, "utf8")}\`\`\`\n`);
     await using home = new ServiceHome();
     await home.start();

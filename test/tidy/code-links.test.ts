@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Source, sources } from "./sources.ts";
+import { isTest, type Source, sources } from "./sources.ts";
 
 /** A link of a document to a name in a source, such as `` [`addPod`](../agent/attach/add.ts) ``. */
 interface CodeLink {
@@ -38,11 +38,15 @@ test("names that documents link to stand in the files that the links lead to", (
   expect(sources("docs/code-tour.md").flatMap(codeLinks).length).toBeGreaterThan(20);
 });
 
+/** A path of this repository, or the name of a test, with as much of its path as tells it from others. */
+const namedPaths = /`((?:agent|build|cni|conf|docs|ipam|shared|test)(?:\/[a-z0-9_.-]+)+|[a-z0-9./-]+\.test\.ts)\/?`/g;
+
 test("files and folders that documents name are there", () => {
   const known = sources(".").map(({ path }) => path);
-  const isThere = (path: string): boolean => known.some((one) => one === path || one.startsWith(`${path}/`));
+  const isThere = (path: string): boolean =>
+    known.some((one) => one === path || one.startsWith(`${path}/`) || (isTest(path) && one.endsWith(`/${path}`)));
   const missing = sources("*.md").flatMap(({ path, text }) =>
-    [...text.matchAll(/`((?:agent|build|cni|conf|docs|ipam|shared|test)(?:\/[a-z0-9_.-]+)+)\/?`/g)]
+    [...text.matchAll(namedPaths)]
       .filter(([, named = ""]) => !isThere(named))
       .map(([, named]) => `${path} names ${named}`),
   );

@@ -32,7 +32,7 @@ test("each of the twenty items is in the table once, in order", () => {
 
 test.each(rows)("item $item has a test of its number in each file that the table names", ({ item, files }) => {
   const having = named.filter((one) => one.item === item).map(({ path }) => path);
-  expect(having).toEqual(expect.arrayContaining([...files]));
+  expect(files.filter((file) => !having.some((path) => path.endsWith(`/${file}`)))).toEqual([]);
   expect(files.length).toBeGreaterThan(0);
 });
 
