@@ -59,7 +59,7 @@ async function runSeeds(
 describeWith("pipette-ipam beside Debian's host-local", ["cni-plugins"], () => {
   beforeAll(compileExecutables);
 
-  test(`${sequences} random sequences from seed ${firstSeed} on`, { timeout: 60_000 + 200 * sequences }, async () => {
+  test(`${sequences} random sequences from seed ${firstSeed} on`, { timeout: 60_000 + 1_000 * sequences }, async () => {
     const seeds = Array.from({ length: sequences }, (_, i) => firstSeed + i);
     const { calls, found } = await runSeeds(seeds, pipetteInProcess);
     expect(found.join("\n\n")).toBe("");
