@@ -73,3 +73,14 @@ test.each([
 test("with the networks of all pods any registry will do", () => {
   expect(problems("{ encryption: wireguard, clusterSubnets: [10.128.0.0/14] }", kubernetes)).toEqual([]);
 });
+
+test("a kernel bridge, which sends in clear, refuses what would be taken for encryption, and nothing else of the section", () => {
+  const written = (encryption: string): readonly string[] => {
+    const text = file(`{ encryption: ${encryption}, mode: noEncap }`).replace("dataPath: ovs", "dataPath: bridge");
+    const parsed = parseAgentConfig(text, "agent.yaml");
+    return parsed.t === "ok" ? [] : parsed.problems;
+  };
+  expect(written("wireguard").join("\n")).toContain('"wireguard" with dataPath "bridge", wanted "none"');
+  expect(written("ipsec").join("\n")).toContain('"ipsec" with dataPath "bridge", wanted "none"');
+  expect(written("none")).toEqual([]);
+});

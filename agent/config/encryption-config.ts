@@ -75,12 +75,18 @@ interface Written {
  * Finds what cannot be kept from leaving in clear.
  * @param registry its type; absent: the node is alone
  */
-export function checkEncryption(ovs: Written, registry: string | undefined, findings: Findings): void {
+export function checkEncryption(
+  ovs: Written,
+  { dataPath, registry }: { readonly dataPath: string; readonly registry: string | undefined },
+  findings: Findings,
+): void {
   const { encryption, mode, tenants, clusterSubnets, wireguard } = ovs;
   if (encryption === "none") return;
   const at = ["ovs", "encryption"];
   const refuse = (is: string, wanted: string): void => findings.add(at, `"${encryption}" ${is}, wanted ${wanted}`);
   if (isWindows) refuse("on Windows", '"none": there is no counterpart');
+  // The rest of the section may stand there for other nodes; this would be taken for encryption.
+  if (dataPath === "bridge") refuse('with dataPath "bridge"', '"none": a kernel bridge sends in clear');
   if (mode !== "encap") refuse(`with mode "${mode}"`, 'mode "encap", in which all packets between pods are encrypted');
   if (encryption === "ipsec") {
     checkTunnel(ovs, findings);

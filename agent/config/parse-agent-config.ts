@@ -58,7 +58,7 @@ function checkTogether(config: WrittenConfig, findings: Findings): void {
   const hns = networks[0]?.hns;
   if (dataPath === "hns" && ovs !== undefined && hns !== undefined) checkOverlay(hns, ovs, findings);
   if (ownOvs !== undefined) checkOvs(ownOvs, bridgeOf(networks), findings);
-  if (ownOvs !== undefined && dataPath !== "bridge") checkEncryption(ownOvs, nodes?.registry.type, findings);
+  if (ownOvs !== undefined) checkEncryption(ownOvs, { dataPath, registry: nodes?.registry.type }, findings);
   if (ownOvs?.tenants === "networkpolicy" && policies === undefined)
     findings.add(
       ["ovs", "tenants"],
