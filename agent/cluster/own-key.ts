@@ -2,7 +2,7 @@ import { statSync, utimesSync } from "node:fs";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { writeAtomically, writeOnce } from "../../shared/os/atomic-file.ts";
 import type { AgentConfig } from "../config/agent-config.ts";
-import { wireguardKeyFile } from "../config/encryption-config.ts";
+import { wireguardKeyFile, wireguardUseFile } from "../config/encryption-config.ts";
 import { keyBytes, newPrivateKey, publicKeyOf } from "../protocols/wireguard/mod.ts";
 import type { NodeEncryption } from "./node-encryption.ts";
 
@@ -42,6 +42,17 @@ export const privateKeyMadeMs = (dataDir: string): number => statSync(wireguardK
 export function restorePrivateKey(dataDir: string, key: Uint8Array, madeMs: number): void {
   keepPrivateKey(dataDir, key);
   utimesSync(wireguardKeyFile(dataDir), madeMs / 1_000, madeMs / 1_000);
+}
+
+/** Milliseconds of the clock until which a key was certainly in use; 0: nobody has noted it. */
+export const privateKeyUsedMs = (dataDir: string): number =>
+  statSync(wireguardUseFile(dataDir), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+
+/** Notes it, as the time stamp of an empty file. @throws {CniError} code 5 */
+export function noteKeyUse(dataDir: string, untilMs: number): void {
+  const path = wireguardUseFile(dataDir);
+  writeOnce(path, "");
+  utimesSync(path, untilMs / 1_000, untilMs / 1_000);
 }
 
 /** What this node tells the others of how it encrypts; `undefined`: it does not. @throws {CniError} code 5 */

@@ -20,6 +20,9 @@ export type EncryptionKind = (typeof encryptionKinds)[number];
 /** The node's private key. */
 export const wireguardKeyFile = (dataDir: string): string => join(dataDir, "wireguard.key");
 
+/** Its time stamp says until when that was certainly used. */
+export const wireguardUseFile = (dataDir: string): string => join(dataDir, "wireguard.used");
+
 const mostHours = 8760;
 
 const wireguardSchema = object({

@@ -2,6 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { authority, newNodeKey, nodePair, type PairWishes } from "../fakes/node-pairs.ts";
+import { dayMs, SteppedClock } from "../faults/node/stepped-clock.ts";
 import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { Capture } from "./lab/capture.ts";
@@ -19,18 +20,22 @@ const certificates = {
 
 describeWith(
   "certificates of IPsec between two nodes",
-  ["root", "openvswitch", "nft", "etcd", "openssl", "strongswan", "kernel-libipsec", "ovs-monitor-ipsec", "tun"],
+  ["root", "openvswitch", "nft", "etcd", "openssl", "strongswan", "kernel-libipsec", "ovs-monitor-ipsec", "tun", "gcc"],
   () => {
     const [old, next] = [authority("old"), authority("next")];
     let lab: Lab;
     let near: LabPod;
     let far: LabPod;
     let capture: Capture;
+    /** Of the first node. */
+    let clock: SteppedClock;
 
     beforeAll(async () => {
       compileExecutables();
       const ovs = { encryption: "ipsec", ipsec: { esp: "userspace", certificates } };
       lab = await Lab.ground({ nodes: ["a", "a"], esp: "userspace", ovs });
+      clock = await SteppedClock.make(lab.directory);
+      lab.node(1).env = clock.env;
       await lab.startRegistry();
       for (const node of lab.nodes) await node.startAgent();
       [near, far] = (await Promise.all(lab.nodes.map((node) => node.addPod("web")))) as [LabPod, LabPod];
@@ -171,6 +176,28 @@ describeWith(
       await agreeAnew();
       await expectNothingBetween();
       await give(2, { ca: next }, [next.cert, old.cert]);
+      await reached();
+      expectNothingClear();
+    });
+
+    test("a clock that is far ahead ends the certificate: nothing goes, and status and doctor say what it shows", async () => {
+      const node = lab.node(1);
+      node.ipsec.env = clock.env;
+      await node.ipsec.startMonitor();
+      await reached();
+      await clock.step(400 * dayMs);
+      const year = new Date(Date.now() + 400 * dayMs).getUTCFullYear();
+      const cause = `certificate for IPsec has ended at .*, and this node's clock says ${year}-`;
+      await told(node, new RegExp(cause));
+      const doctor = await node.namespace.start([
+        ...node.home.command.slice(-1),
+        "doctor",
+        "--config",
+        node.home.configFile,
+      ]).ended;
+      expect(doctor.stdout).toMatch(new RegExp(cause));
+      await expectNothingBetween();
+      await clock.step(-400 * dayMs);
       await reached();
       expectNothingClear();
     });

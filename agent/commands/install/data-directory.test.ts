@@ -7,7 +7,7 @@ import { removeData } from "./data-directory.ts";
 const made = [
   ...["leases.db", "leases.db-wal", "leases.db.damaged-20261124T000000Z", "agent.lock", "nodes.json", "node-uid"],
   ...["agent.log", "agent.log.1", "policies.log", "policies.log.1", "history.jsonl", "history.jsonl.1"],
-  ...["policies.state", "wireguard.key", "ipsec/current", "ipsec/1/key.pem"],
+  ...["policies.state", "wireguard.key", "wireguard.used", "ipsec/current", "ipsec/1/key.pem"],
 ];
 
 test("all that an agent has made goes, its keys too, and with it the directory", async () => {

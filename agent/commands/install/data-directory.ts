@@ -11,7 +11,7 @@ import type { Step } from "./plan.ts";
  * stays for as long as the node's addresses have not been given back.
  */
 const ours =
-  /^(leases\.db.*|agent\.lock|(agent\.log|policies\.log|history\.jsonl)(\.1|\.lock)?|nodes\.json|node-uid|policies\.state|wireguard\.key)$/;
+  /^(leases\.db.*|agent\.lock|(agent\.log|policies\.log|history\.jsonl)(\.1|\.lock)?|nodes\.json|node-uid|policies\.state|wireguard\.(key|used))$/;
 /** On Windows also these, which a clean-up of the host has emptied. */
 const emptied = async (dataDir: string): Promise<readonly string[]> =>
   isWindows ? (await import("../../datapath/hns/mod.ts")).recordDirectories(dataDir) : [];

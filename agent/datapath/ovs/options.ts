@@ -78,6 +78,8 @@ export interface OvsDataPathOptions extends SwitchOptions {
   readonly wireguard: WireGuardOptions;
   /** Tells the registry again what this node says of itself; absent: the node is alone. */
   announce?(): Promise<void>;
+  /** People write nodes' keys into the registry: this node cannot take another one by itself. */
+  readonly keysByHand?: boolean;
 }
 
 /** As the configuration has it. */
@@ -160,6 +162,7 @@ export function ovsOptionsFromConfig(
     services: config.services,
     serviceCidrs: config.services?.cidrs ?? services.cidrs,
     tenants: multitenant ? cluster?.tenants : undefined,
+    keysByHand: config.nodes?.registry.type === "static",
     ...(cluster === undefined ? {} : { announce: () => cluster.announce() }),
     credentials,
     podOf,

@@ -73,6 +73,12 @@ export class Capture implements Disposable {
     return this.frames.filter((frame) => read(frame)?.source === address).length;
   }
 
+  /** Those of a kind that have this address as source, in their order. */
+  of(kind: FrameKind, source: string): readonly Uint8Array[] {
+    this.#fetch();
+    return this.frames.filter((frame) => kindOf(frame) === kind && read(frame)?.source === source);
+  }
+
   /** Begins anew. */
   clear(): void {
     this.#fetch();

@@ -29,6 +29,8 @@ export class IpsecDaemons implements AsyncDisposable {
   readonly #enter: readonly string[];
   readonly #holder: Bun.Subprocess<"pipe", "pipe", "inherit">;
   readonly #within: NetworkNamespace["within"];
+  /** What those that start from now on find in their environment. */
+  env: Readonly<Record<string, string>> = {};
   #first = 0;
   #monitor: Bun.Subprocess | undefined;
 
@@ -125,7 +127,7 @@ export class IpsecDaemons implements AsyncDisposable {
         stdin: "ignore",
         stdout: "pipe",
         stderr: "ignore",
-        env: { ...process.env, OVS_RUNDIR: this.#vswitch.directory, OVS_LOGDIR: this.#vswitch.directory },
+        env: { ...process.env, ...this.env, OVS_RUNDIR: this.#vswitch.directory, OVS_LOGDIR: this.#vswitch.directory },
       }),
     );
   }

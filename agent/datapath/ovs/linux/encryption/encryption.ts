@@ -25,6 +25,7 @@ type Options = Pick<
   | "dataDir"
   | "logger"
   | "announce"
+  | "keysByHand"
   | "nodeName"
 >;
 

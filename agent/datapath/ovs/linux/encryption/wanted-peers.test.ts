@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { formatIp, parseCidr, parseIp } from "../../../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../../../cluster/node-registry.ts";
+import type { Agreed } from "./handshake-ages.ts";
 import { peerChanges, silentPeers, wantedPeers } from "./wanted-peers.ts";
 
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
@@ -66,14 +67,16 @@ test("other subnets replace those of before", () => {
   expect(peerChanges({ peers: [is] }, other, port, told)).toEqual([{ publicKey: key(2), allowed: other[0]!.allowed }]);
 });
 
-test("silence is told, and a clock that was set does not hide it", () => {
-  const now = 1_000_000;
-  const told = (handshakeAt: number) => silentPeers({ peers: [{ ...standing, handshakeAt }] }, peers, port, now);
-  expect(told(now - 170)).toEqual([]);
-  expect(told(now + 5)).toEqual([]);
-  const is = expect.stringMatching(/^nothing goes to the pods of node "n2" at 172\.30\.0\.2: it agrees on no keys/);
-  expect(told(0)).toEqual([{ is, since: "never so far" }]);
-  expect(told(now - 600)).toEqual([{ is, since: "10 minutes ago" }]);
-  expect(told(now + 600)).toEqual([{ is, since: "the clock was set since the last time" }]);
-  expect(silentPeers({ peers: [] }, peers, port, now)).toHaveLength(1);
+test("silence is told, since when, and that it may be this node's clock", () => {
+  const silent = (last: Agreed, behind?: Date) => silentPeers(peers, () => last, port, behind);
+  expect(silent({ t: "ago", ms: 170_000 })).toEqual([]);
+  expect(silent({ t: "unknown", ms: 170_000 })).toEqual([]);
+  const is = expect.stringMatching(
+    /^nothing goes to the pods of node "n2" at 172\.30\.0\.2: it agrees on no keys: its key is not/,
+  );
+  expect(silent({ t: "never" })).toEqual([{ is, since: "never so far" }]);
+  expect(silent({ t: "ago", ms: 600_000 })).toEqual([{ is, since: "10 minutes ago" }]);
+  expect(silent({ t: "unknown", ms: 181_000 })).toEqual([{ is, since: "the clock was set since the last time" }]);
+  const own = /this node's clock was set back, and others take its handshakes only from 2027-01-15T08:00:00.000Z on/;
+  expect(silent({ t: "never" }, new Date(1_800_000_000_000))[0]?.is).toMatch(own);
 });

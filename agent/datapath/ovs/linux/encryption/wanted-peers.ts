@@ -2,6 +2,7 @@ import { type Cidr, formatCidr, formatIp, type Ip } from "../../../../../shared/
 import { otherwiseEncrypted } from "../../../../cluster/node-encryption.ts";
 import type { ClusterNode } from "../../../../cluster/node-registry.ts";
 import type { DeviceState, PeerChange } from "../../../../protocols/wireguard/mod.ts";
+import type { Agreed } from "./handshake-ages.ts";
 
 /** Another node as the device is to have it. */
 export interface WantedPeer {
@@ -83,7 +84,7 @@ export function peerChanges(
 const blocks = (cidrs: readonly Cidr[]): string => cidrs.map(formatCidr).sort().join();
 
 /** A handshake is renewed every two minutes while there is anything to say, greetings too; after three its keys are void. */
-const freshSeconds = 180;
+const freshMs = 180_000;
 
 /** A node with whom there are no common keys now. */
 export interface SilentPeer {
@@ -93,28 +94,33 @@ export interface SilentPeer {
   readonly since: string;
 }
 
-/** @param now seconds of the clock */
+/**
+ * @param agreed how long ago the node with this key agreed on others
+ * @param behind until when, by its clock, this node's own handshakes are not taken, since that was set back
+ */
 export function silentPeers(
-  { peers }: Pick<DeviceState, "peers">,
   wanted: readonly WantedPeer[],
+  agreed: (key: string) => Agreed,
   port: number,
-  now: number,
+  behind?: Date,
 ): readonly SilentPeer[] {
-  const byKey = new Map(peers.map((one) => [one.publicKey, one]));
   return wanted.flatMap(({ node, key, ip }) => {
-    const at = byKey.get(key)?.handshakeAt ?? 0;
-    // A clock that was set back makes a handshake seem to come from the future; then it is no proof of anything.
-    const ago = now - at;
-    if (at > 0 && ago >= -freshSeconds && ago <= freshSeconds) return [];
-    const since =
-      at === 0
-        ? "never so far"
-        : ago < 0
-          ? "the clock was set since the last time"
-          : `${Math.floor(ago / 60)} minutes ago`;
-    const why = `its key is not the one that the registry tells, or UDP ${port} does not get through`;
+    const last = agreed(key);
+    if (last.t !== "never" && last.ms <= freshMs) return [];
+    const why =
+      behind === undefined
+        ? `its key is not the one that the registry tells, its clock was set back, or UDP ${port} does not get through`
+        : `this node's clock was set back, and others take its handshakes only from ${behind.toISOString()} on, wanted the right time, or another key`;
     return [
-      { is: `nothing goes to the pods of node "${node}" at ${formatIp(ip)}: it agrees on no keys: ${why}`, since },
+      {
+        is: `nothing goes to the pods of node "${node}" at ${formatIp(ip)}: it agrees on no keys: ${why}`,
+        since: sinceText(last),
+      },
     ];
   });
+}
+
+function sinceText(last: Agreed): string {
+  if (last.t === "never") return "never so far";
+  return last.t === "unknown" ? "the clock was set since the last time" : `${Math.floor(last.ms / 60_000)} minutes ago`;
 }

@@ -11,22 +11,23 @@ import {
   type NetlinkSocket,
   readAddress,
 } from "../../../../protocols/netlink/mod.ts";
-import { newPrivateKey, publicKeyOf } from "../../../../protocols/wireguard/mod.ts";
+import { type DeviceState, newPrivateKey, publicKeyOf } from "../../../../protocols/wireguard/mod.ts";
 import { findLink } from "../../../linux/host-links.ts";
 import type { WireGuardOptions } from "../../options.ts";
+import { HandshakeAges } from "./handshake-ages.ts";
+import { KeyLife } from "./key-life.ts";
 import { LastingTroubles } from "./lasting-troubles.ts";
 import { peerChanges, type SilentPeer, silentPeers, type WantedPeer, wantedPeers } from "./wanted-peers.ts";
 import { type OpenedDevice, openDevice } from "./wireguard-link.ts";
 
 /** How often it looks whether a new key is due, and whether all nodes agree on keys. */
 const lookMs = 5_000;
-const hourMs = 3_600_000;
 /**
  * How long after another node's key this one does not change its own: what waits for that node would be lost with its
  * former key.
  */
 const settleMs = 3_000;
-/** After a rotation that has failed: each try costs the nodes a handshake. */
+/** After a rotation that has failed, or was for the clock's sake: each costs the nodes a handshake. */
 const rotateAgainMs = 60_000;
 
 export interface WireGuardNeeds extends WireGuardOptions {
@@ -41,6 +42,8 @@ export interface WireGuardNeeds extends WireGuardOptions {
   readonly mtu: number;
   /** Tells the registry again what this node says of itself; absent: the node is alone. */
   announce?(): Promise<void>;
+  /** People write keys into the registry: this node cannot take another one by itself. */
+  readonly keysByHand?: boolean;
   /** Called with what keeps other nodes' pods from being reached; the same sentence again and again while it lasts. */
   tell(trouble: string): void;
   /** Called when the device has gone by itself: `bring` makes it again. */
@@ -73,6 +76,10 @@ export class WireGuard implements AsyncDisposable {
   #peersChangedMs = 0;
   /** A new key is not tried before. */
   #rotateFromMs = 0;
+  readonly #ages = new HandshakeAges();
+  #life: KeyLife | undefined;
+  /** By the clock, of the latest handshake of which the key's life has not heard. */
+  #handshakeMs = 0;
 
   constructor(needs: WireGuardNeeds) {
     this.#needs = needs;
@@ -111,6 +118,8 @@ export class WireGuard implements AsyncDisposable {
       const { device } = await this.#open();
       const { port } = this.#needs;
       const state = await device.read();
+      this.#life ??= new KeyLife(this.#needs.dataDir, this.#needs.rotateHours);
+      this.#notice(state);
       const addresses = this.#nodeAddresses();
       const again = this.#addresses !== undefined && this.#addresses !== addresses;
       // Somebody has deleted the key's file, and a new one was made.
@@ -176,31 +185,44 @@ export class WireGuard implements AsyncDisposable {
     this.#needs.onLost();
   }
 
+  #notice(state: DeviceState): void {
+    this.#handshakeMs = Math.max(this.#handshakeMs, this.#ages.look(state, Date.now(), performance.now()));
+  }
+
   async #silent(): Promise<readonly SilentPeer[]> {
     const { device, port } = this.#needs;
     if (this.#opened === undefined)
       return [{ is: `the device "${device}" is missing: nothing goes to other nodes' pods`, since: "" }];
     try {
-      return silentPeers(await this.#opened.device.read(), this.#wanted, port, Math.floor(Date.now() / 1000));
+      this.#notice(await this.#opened.device.read());
+      const now = performance.now();
+      return silentPeers(this.#wanted, (key) => this.#ages.of(key, now), port, this.#life?.behind);
     } catch (caught) {
       return [{ is: reasonOf(caught), since: "" }];
     }
   }
 
   async #look(): Promise<undefined> {
-    if (this.#opened === undefined) return undefined;
+    if (this.#opened === undefined || this.#life === undefined) return undefined;
     this.#troubles.look([...this.#strangers, ...(await this.#silent()).map(({ is }) => is)]);
-    const { announce, rotateHours, dataDir } = this.#needs;
-    if (announce === undefined) return undefined;
-    if (this.#mustAnnounce) {
+    const { announce, keysByHand } = this.#needs;
+    if (this.#mustAnnounce && announce !== undefined) {
       await announce();
       this.#mustAnnounce = false;
     }
-    if (rotateHours === undefined) return undefined;
-    const isDue = Date.now() - privateKeyMadeMs(dataDir) > rotateHours * hourMs;
     const now = performance.now();
-    if (isDue && now - this.#peersChangedMs > settleMs && now >= this.#rotateFromMs)
-      await this.#alone(() => this.#rotate(announce));
+    const due = this.#life.look(Date.now(), now, this.#handshakeMs);
+    this.#handshakeMs = 0;
+    if (due === undefined || announce === undefined || keysByHand) return undefined;
+    if (now - this.#peersChangedMs <= settleMs || now < this.#rotateFromMs) return undefined;
+    if (due === "clock") {
+      this.#rotateFromMs = now + rotateAgainMs;
+      this.#needs.logger.warn("the clock was set back: others do not take handshakes of this node's key until then", {
+        until: this.#life.behind?.toISOString(),
+      });
+    }
+    await this.#alone(() => this.#rotate(announce));
+    this.#life.renewed(Date.now(), performance.now());
     return undefined;
   }
 
