@@ -107,7 +107,8 @@ export class Agent {
     });
     this.#views = this.#openViews();
     this.#traces = new TraceSessions({
-      ...{ node: nameOf(context.config.nodes ?? {}), dataPath: context.config.dataPath, logger: context.logger },
+      ...{ node: nameOf(context.config.nodes ?? {}), dataPath, logger: context.logger },
+      hasSwitch: context.config.ovs !== undefined,
       tracing: () => this.#dataPath?.tracing,
     });
   }

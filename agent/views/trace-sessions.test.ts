@@ -8,6 +8,8 @@ const never = new AbortController().signal;
 let ended: number;
 let change: PromiseWithResolvers<void>;
 let trace: { -readonly [K in keyof PacketTrace]: PacketTrace[K] };
+const logger = createLogger("error", () => undefined);
+const sources = { node: "a", dataPath: "bridge", hasSwitch: false, logger } as const;
 let tracing: PacketTracing | undefined;
 let sessions: TraceSessions;
 
@@ -20,8 +22,7 @@ beforeEach(() => {
     [Symbol.asyncDispose]: async () => void ended++,
   };
   tracing = { title: "encap", start: async () => trace };
-  const logger = createLogger("error", () => undefined);
-  sessions = new TraceSessions({ node: "a", dataPath: "bridge", logger, tracing: () => tracing });
+  sessions = new TraceSessions({ ...sources, tracing: () => tracing });
 });
 afterEach(() => sessions[Symbol.asyncDispose]());
 
@@ -60,10 +61,22 @@ test.each([
   await expect(ask(request)).rejects.toThrow(wanted);
 });
 
-test("a data path that follows nothing says so", async () => {
-  tracing = undefined;
-  await expect(ask(start)).rejects.toThrow(
-    'the data path "bridge" of node "a" follows no packets, wanted one with "ovs"',
+test.each([
+  ["bridge", '"nft list table bridge pipette-BRIDGE"'],
+  ["hns", "pktmon"],
+] as const)("a data path %s that follows nothing says so, and what to use instead", async (dataPath, instead) => {
+  await using one = new TraceSessions({ ...sources, dataPath, tracing: () => undefined });
+  const asked = one.answer(new TextEncoder().encode(JSON.stringify(start)), "ann", never);
+  await expect(asked).rejects.toThrow(
+    `the data path "${dataPath}" of node "a" follows no packets, wanted one with "ovs"; "pipette policy why FROM TO`,
+  );
+  await expect(asked).rejects.toThrow(instead);
+});
+
+test("a switch that is not set up yet is another matter", async () => {
+  await using one = new TraceSessions({ ...sources, dataPath: "ovs", hasSwitch: true, tracing: () => undefined });
+  await expect(one.answer(new TextEncoder().encode(JSON.stringify(start)), "ann", never)).rejects.toThrow(
+    'the data path of node "a" is not set up yet',
   );
 });
 

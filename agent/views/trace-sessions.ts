@@ -10,12 +10,15 @@ import {
 import { CniCode, CniError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { GrpcCode, RpcError } from "../../shared/rpc/rpc-error.ts";
-import type { PacketTrace, PacketTracing } from "../datapath/tracing.ts";
+import type { DataPathName } from "../config/agent-config.ts";
+import { insteadOfTracing, type PacketTrace, type PacketTracing } from "../datapath/tracing.ts";
 
 interface TraceSources {
   /** The node's name. */
   readonly node: string;
-  readonly dataPath: string;
+  readonly dataPath: DataPathName;
+  /** It has Open vSwitch, which follows packets once it is set up. */
+  readonly hasSwitch: boolean;
   readonly logger: Logger;
   tracing(): PacketTracing | undefined;
 }
@@ -85,13 +88,9 @@ export class TraceSessions implements AsyncDisposable {
   }
 
   async #start(request: StartTrace, by: string): Promise<NodeTrace> {
-    const { node, dataPath, logger } = this.#sources;
+    const { node, logger } = this.#sources;
     const tracing = this.#sources.tracing();
-    if (tracing === undefined)
-      throw new RpcError(
-        GrpcCode.failedPrecondition,
-        `Cannot ${action}: the data path "${dataPath}" of node "${node}" follows no packets, wanted one with "ovs"`,
-      );
+    if (tracing === undefined) throw noTracing(this.#sources);
     const now = performance.now();
     this.#begun = this.#begun.filter((at) => now - at < 60_000);
     if (this.#begun.length >= mostAMinute)
@@ -146,6 +145,16 @@ export class TraceSessions implements AsyncDisposable {
 }
 
 /** @throws {RpcError} */
+function noTracing({ node, dataPath, hasSwitch }: TraceSources): RpcError {
+  if (hasSwitch)
+    return new RpcError(
+      GrpcCode.unavailable,
+      `Cannot ${action}: the data path of node "${node}" is not set up yet: ${insteadOfTracing.ovs}`,
+    );
+  const is = `the data path "${dataPath}" of node "${node}" follows no packets, wanted one with "ovs"`;
+  return new RpcError(GrpcCode.failedPrecondition, `Cannot ${action}: ${is}; ${insteadOfTracing[dataPath]}`);
+}
+
 function readRequest(json: Uint8Array): TraceRequest {
   try {
     return readOne<TraceRequest>(traceRequestSchema, json, "the request for a trace", maxRequestBytes);

@@ -1,6 +1,7 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { traceCommand } from "../../agent/commands/trace/trace-command.ts";
 import { getCommand, logLevelCommand, SocketSource } from "../../operator/mod.ts";
 import { runAt, type TerminalRun } from "../fakes/terminal-run.ts";
 import { AgentHome, type AgentProcess, eventually, networkName, resultOf } from "../support/agent-process.ts";
@@ -81,6 +82,26 @@ describeWith("an operator at the socket of an agent with a kernel bridge", ["lin
     expect(calls).toMatchObject([{ verb: "ADD", podName: "web", containerId: "s1", code: 0 }]);
     expect(calls[0].phases.map(({ phase }: { phase: string }) => phase)).toContain("ipam");
     expect((await get("calls")).stdout).toMatch(/^AGO +VERB +POD +TOOK +CODE +ERROR\n.*ADD +shop\/db/);
+  });
+
+  test.each(["--inject", "--live"])(
+    "a trace with %s says that nobody follows packets, and what to use instead",
+    async (how) => {
+      const run = await runAt("pipette trace", traceCommand, ["shop/web", "shop/db", how, "--socket", home.socket]);
+      expect([run.status, run.stdout]).toEqual([2, ""]);
+      expect(run.stderr).toMatch(/the data path "bridge" of node "here" follows no packets, wanted one with "ovs"; /);
+      expect(run.stderr).toContain('"pipette policy why FROM TO --port PORT" tells of policies');
+      expect(run.stderr.trimEnd().split("\n")).toHaveLength(1);
+    },
+  );
+
+  test("a trace by the switch says the same", async () => {
+    const run = await runAt("pipette trace", traceCommand, ["shop/web", "shop/db", "--config", home.configFile]);
+    expect([run.status, run.stdout, run.stderr]).toEqual([
+      1,
+      "",
+      expect.stringContaining('"pipette policy why FROM TO'),
+    ]);
   });
 
   test("what is not there is empty, and said", async () => {

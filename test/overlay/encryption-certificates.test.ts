@@ -35,7 +35,7 @@ describeWith(
       const ovs = { encryption: "ipsec", ipsec: { esp: "userspace", certificates } };
       lab = await Lab.ground({ nodes: ["a", "a"], esp: "userspace", ovs });
       clock = await SteppedClock.make(lab.directory);
-      lab.node(1).env = clock.env;
+      lab.node(1).variables = clock.env;
       await lab.startRegistry();
       for (const node of lab.nodes) await node.startAgent();
       [near, far] = (await Promise.all(lab.nodes.map((node) => node.addPod("web")))) as [LabPod, LabPod];

@@ -36,7 +36,7 @@ describeWith(
       const ovs = { encryption: "wireguard", wireguard: { rotateHours } };
       lab = stack.use(await Lab.ground({ nodes: ["a", "a"], ovs }));
       clock = await SteppedClock.make(lab.directory);
-      lab.node(1).env = clock.env;
+      lab.node(1).variables = clock.env;
       await lab.startRegistry();
       for (const node of lab.nodes) await node.startAgent();
       [near, far] = (await Promise.all(lab.nodes.map((node) => node.addPod("web")))) as [LabPod, LabPod];

@@ -6,7 +6,9 @@ import { compileExecutables } from "../conformance/plugin.ts";
 import { runAt } from "../fakes/terminal-run.ts";
 import { eventually } from "../support/agent-process.ts";
 import { checksum, EtherType, ethernet, ipv4, udp } from "../support/frames/frame.ts";
+import { RawLink } from "../support/frames/raw-link.ts";
 import { describeWith } from "../support/requires.ts";
+import { UdpEar } from "../support/udp-ear.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
 import { openRawPod } from "./lab/raw-pod.ts";
 import { serviceIp, startTraceLab, type TraceLab, traceFlowsOn, untilNoTraceFlows } from "./lab/trace-lab.ts";
@@ -148,6 +150,33 @@ describeWith("packets that agents inject", ["root", "openvswitch", "nft", "etcd"
     }
   });
 
+  test("what comes late, when it was given up, is taken out too: nobody gets it, although it was sent twice", async () => {
+    const { lab, pods } = cluster;
+    const { namespace } = lab.underlay;
+    using ear = await UdpEar.open(pods.c.namespace, pods.c.address(4), 53);
+    using near = await RawLink.open(namespace, "node1");
+    using far = await RawLink.open(namespace, "node2");
+    const chain = 'chain from1 { type filter hook ingress device "node1" priority -10; udp dport 6081 drop; }';
+    await namespace.run("nft -f -", `table netdev held { ${chain}; }`);
+    const trace = await inject("shop/a", "shop/c", { protocol: "udp", port: 53 });
+    await namespace.run("nft delete table netdev held");
+    expect(trace.verdict).toMatchObject({ t: "lost", node: "n1" });
+    expect(trace.remarks).toEqual([expect.stringContaining("it was sent 2 times")]);
+    const held = near.received().filter((frame) => Buffer.from(frame).includes("pipette trace "));
+    expect(held).toHaveLength(2);
+    for (const frame of held) far.send(frame);
+    // Behind them comes what is meant for it.
+    await pods.a.namespace.within(async () => {
+      const socket = await Bun.udpSocket({ hostname: pods.a.address(4) });
+      socket.send("heard", 53, pods.c.address(4));
+      socket.close();
+    });
+    await expect.poll(() => ear.heard).toBeGreaterThan(0);
+    await Bun.sleep(300);
+    expect(ear.heard).toBe(1);
+    await untilNoTraceFlows(lab.node(2));
+  });
+
   test("a pod that makes its packets look like an injected one is neither told of nor let through", async () => {
     const { source, pods } = cluster;
     const { link, mac, gatewayMac, ...own } = await openRawPod(pods.a);
@@ -229,6 +258,6 @@ describeWith("packets that agents inject", ["root", "openvswitch", "nft", "etcd"
   });
 
   test("leave no flow behind", async () => {
-    for (const node of cluster.lab.nodes) expect(await traceFlowsOn(node)).toEqual([]);
+    for (const node of cluster.lab.nodes) await untilNoTraceFlows(node);
   });
 });

@@ -5,6 +5,7 @@ import { readKnownNodes } from "../../cluster/registry-cache.ts";
 import type { OvsConfig } from "../../config/agent-config.ts";
 import { parseAgentConfig } from "../../config/parse-agent-config.ts";
 import { unreadFile } from "../../config/read-config.ts";
+import { insteadOfTracing } from "../../datapath/tracing.ts";
 
 /** The part of the agent's configuration that says where its switch is. */
 export interface TraceConfig {
@@ -30,7 +31,10 @@ export async function readConfig(file: string): Promise<TraceConfig> {
   const { networks, ovs, dataPath, dataDir, socket } = parsed.config;
   const [network] = networks;
   if (network === undefined || ovs === undefined)
-    throw wrong(`the data path of "${file}" is "${dataPath}"`, '"ovs", which has tables to trace a packet through');
+    throw wrong(
+      `the data path of "${file}" is "${dataPath}"`,
+      `"ovs", which has tables to trace a packet through; ${insteadOfTracing[dataPath]}`,
+    );
   return { bridge: network.bridge, dataDir, socket, ovs };
 }
 

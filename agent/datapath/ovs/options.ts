@@ -1,4 +1,4 @@
-import { hostname, networkInterfaces } from "node:os";
+import { networkInterfaces } from "node:os";
 import { type Live, LiveValue } from "../../../shared/async/live-value.ts";
 import type { Owner, Pod } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
@@ -7,6 +7,7 @@ import { bitsOf, type Cidr, type Ip, parseCidr, sameIp } from "../../../shared/n
 import { clusterNetworks } from "../../cluster/cluster.ts";
 import type { ClusterNode, TenantRegistry } from "../../cluster/node-registry.ts";
 import type { EncryptionKind, EspKind } from "../../config/encryption-config.ts";
+import { nameOf } from "../../config/nodes-config.ts";
 import type { SwitchKind, TrafficMode, TunnelOptions } from "../../config/ovs-config.ts";
 import type { DataPathNeeds } from "../datapath.ts";
 import type { HostNetwork } from "./overlay-node.ts";
@@ -153,7 +154,7 @@ export function ovsOptionsFromConfig(
     podSubnets: network.subnets,
     ...(network.mtu === undefined ? {} : { mtu: network.mtu }),
     masquerade: network.masquerade,
-    nodeName: cluster?.self.name ?? hostname(),
+    nodeName: cluster?.self.name ?? nameOf(config.nodes ?? {}),
     nodeAddresses:
       nodeAddresses.length > 0 || cluster === undefined ? nodeAddresses.map(onLink) : cluster.linkAddresses,
     clusterSubnets: clusterSubnets ?? clusterNetworks(config),

@@ -67,7 +67,13 @@ export const traceDocuments: Target = {
   maxBytes: 16 * 1024,
   open: () => {
     const logger = createLogger("error", () => undefined);
-    const sessions = new TraceSessions({ node: "a", dataPath: "bridge", logger, tracing: () => undefined });
+    const sessions = new TraceSessions({
+      node: "a",
+      dataPath: "bridge",
+      hasSwitch: false,
+      logger,
+      tracing: () => undefined,
+    });
     return {
       run: async (input) => {
         // There is nothing here that could follow packets.

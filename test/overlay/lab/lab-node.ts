@@ -73,8 +73,8 @@ export class LabNode implements AsyncDisposable {
   readonly #daemons: IpsecDaemons | undefined;
   /** The secret that its agents find in their environment. */
   psk = labPsk;
-  /** What else they find there. */
-  env: Readonly<Record<string, string>> = {};
+  /** Other variables of the environment of agents that start from now on. */
+  variables: Readonly<Record<string, string>> = {};
   #ovs: object;
 
   private constructor(
@@ -154,8 +154,8 @@ export class LabNode implements AsyncDisposable {
 
   /** Starts the agent, for the first time or again, and waits until it is ready. */
   async startAgent(): Promise<void> {
-    const psk = this.#daemons === undefined ? {} : { PIPETTE_IPSEC_PSK: this.psk };
-    this.#agent = await this.home.start({ ...this.env, ...psk });
+    const secret = this.#daemons === undefined ? {} : { PIPETTE_IPSEC_PSK: this.psk };
+    this.#agent = await this.home.start({ ...this.variables, ...secret });
   }
 
   /** A pod that is still to be added. */

@@ -1,6 +1,6 @@
 import type { StartTrace } from "../../../../shared/documents/mod.ts";
 import { CniCode, CniError } from "../../../../shared/errors.ts";
-import { contains, type Family, type Ip, parseIp, sameIp } from "../../../../shared/net/ip.ts";
+import { contains, type Family, hostBlock, type Ip, parseIp, sameIp } from "../../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../../cluster/node-registry.ts";
 import { flushConnections, packetOut } from "../../../protocols/openflow/mod.ts";
 import type { PacketTrace, PacketTracing } from "../../tracing.ts";
@@ -49,12 +49,16 @@ export interface TracedNode {
 
 /** Traces that a node has at a time: people wait for each. */
 const maxTraces = 4;
+/** More than there are at once: those that have ended and may still have flows keep theirs for some seconds. */
+const maxNumber = 200;
 const action = "trace packets";
 
 export class OvsTracing implements PacketTracing {
   readonly #node: TracedNode;
-  /** Numbers of those that run: of each there are flows in the switch. */
+  /** Numbers of those that have flows in the switch. */
   readonly #numbers = new Set<number>();
+  /** Of these, those that run. */
+  readonly #running = new Set<number>();
 
   constructor(node: TracedNode) {
     this.#node = node;
@@ -65,27 +69,31 @@ export class OvsTracing implements PacketTracing {
   }
 
   async start(request: StartTrace): Promise<PacketTrace> {
-    const number = Array.from({ length: maxTraces }, (_, i) => i + 1).find((one) => !this.#numbers.has(one));
-    if (number === undefined)
+    const number = Array.from({ length: maxNumber }, (_, i) => i + 1).find((one) => !this.#numbers.has(one));
+    if (number === undefined || this.#running.size >= maxTraces)
       throw new CniError(CniCode.tryAgainLater, `Cannot ${action}: ${maxTraces} others run on this node, wanted fewer`);
     this.#numbers.add(number);
+    this.#running.add(number);
     try {
+      const ended = (): void => void this.#running.delete(number);
       const over = (): void => void this.#numbers.delete(number);
-      return await withCniErrors(() => SwitchTrace.start({ ...this.#plan(request, number), over }));
+      return await withCniErrors(() => SwitchTrace.start({ ...this.#plan(request, number), ended, over }));
     } catch (caught) {
+      this.#running.delete(number);
       this.#numbers.delete(number);
       throw caught;
     }
   }
 
-  #plan(request: StartTrace, number: number): Omit<SwitchTraceOptions, "over"> {
+  #plan(request: StartTrace, number: number): Omit<SwitchTraceOptions, "ended" | "over"> {
     const { management, policies } = this.#node;
     const { context, round } = this.#node.running();
     const probe = new Uint8Array(Buffer.from(request.probe, "hex"));
-    const names = namesOf(this.#node, context, policies);
+    const names = namesOf(this.#node, context, policies, routedTo(request, context));
     const common = {
       ...{ management, seconds: request.seconds, settled: () => this.#node.settled() },
       cookie: traceCookie(round, number),
+      mayComeLate: request.role === "receive",
       packets: new FollowedPackets({ names, ...(request.role === "live" ? {} : { probe }) }),
     };
     const report = reportFlows(round, number);
@@ -96,22 +104,25 @@ export class OvsTracing implements PacketTracing {
         picking: this.#picked(request).flatMap((one) => pickFlows(round, number, one)),
       };
     const tag = given(request.tag, "tag");
-    const through = request.role === "inject" ? this.#through(context, request.through ?? []) : [];
+    const through = request.role === "inject" ? this.#through(context, request) : [];
     const flows = [...report, ...injectedFlows(context, { round, number, tag, through })];
     if (request.role === "inject") return { ...common, flows, picking: [], ...this.#sending(request, context, number) };
     const arrivals = this.#arriving(request, tag).flatMap((one) => arrivalFlows(context, round, number, one));
     return { ...common, flows: [...flows, ...arrivals], picking: [] };
   }
 
-  /** Other nodes that look out for the packet, as this node knows them. */
-  #through(context: PipelineContext, names: readonly string[]): readonly LookingNode[] {
-    return names.flatMap((name) => {
+  /** Other nodes that look out for the packet, as this node knows them, or as whoever asks does. */
+  #through(context: PipelineContext, request: StartTrace): readonly LookingNode[] {
+    const routed = routedTo(request, context);
+    const told = routed === undefined ? [] : [{ subnets: [hostBlock(routed.ip)] }];
+    const known = (request.through ?? []).flatMap((name) => {
       const node = this.#node.nodes.get(name);
       if (node === undefined || name === this.#node.name) return [];
       const ways = node.subnets.map((subnet) => wayTo(context, node, subnet));
       const tunnel = ways.find((way) => way?.t === "tunnel");
       return [{ subnets: node.subnets, ...(tunnel?.t === "tunnel" ? { tunnel: tunnel.remote } : {}) }];
     });
+    return [...known, ...told];
   }
 
   /** The packet, and what ends the connection that it has opened where it asked a service. */
@@ -204,10 +215,28 @@ const addressesIn = (texts: readonly string[] = []): readonly Ip[] =>
     return ip;
   });
 
+/** A receiver, and the node that looks out for it. */
+interface RoutedTo {
+  readonly ip: Ip;
+  readonly node: string;
+}
+
+/**
+ * Where another plugin gives addresses and routes them, this node does not know whose they are. Whoever asks does: it has
+ * one node look out for this receiver, and so the packet may go there.
+ */
+function routedTo({ role, destination, through = [] }: StartTrace, { mode }: PipelineContext): RoutedTo | undefined {
+  const [node, ...others] = through;
+  const [ip] = addressesIn(destination);
+  if (mode !== "networkPolicyOnly" || role !== "inject" || others.length > 0) return undefined;
+  return node === undefined || ip === undefined ? undefined : { ip, node };
+}
+
 function namesOf(
   { nodes, name, pods }: TracedNode,
   { gateway, tunnel, uplink, nodeAddresses, mode }: PipelineContext,
   policies: TracedNode["policies"],
+  routed: RoutedTo | undefined,
 ): TraceNames {
   const named = (ofport: number): NamedPort => {
     const pod = pods().find((one) => one.ofport === ofport)?.port;
@@ -237,7 +266,7 @@ function namesOf(
         ({ subnets, addresses }) =>
           [...subnets.filter((subnet) => contains(subnet, ip)), ...addresses.filter((own) => sameIp(own, ip))].length >
           0,
-      )?.name,
+      )?.name ?? (routed !== undefined && sameIp(routed.ip, ip) ? routed.node : undefined),
     nodeAt: (address) => others.find(({ addresses }) => addresses.some((own) => sameIp(own, address)))?.name,
     isOwn: (ip) => [...gateway.addresses, ...nodeAddresses.map((own) => own.ip)].some((own) => sameIp(own, ip)),
   };

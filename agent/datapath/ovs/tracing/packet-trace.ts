@@ -39,6 +39,10 @@ export interface SwitchTraceOptions {
   /** Sent at the end; a switch that does not know it forgets by itself what the packet has left. */
   readonly forget?: OpenFlowRequest;
   readonly seconds: number;
+  /** What it looks out for may come after its end, and must not reach a pod then: its flows end by themselves. */
+  readonly mayComeLate: boolean;
+  /** Called once, when it looks no more. */
+  ended(): void;
   /** Called once, when nothing of it is in the switch any more, as far as that can be had. */
   over(): void;
 }
@@ -53,6 +57,7 @@ export class SwitchTrace implements PacketTrace {
   readonly #look: ReturnType<typeof setInterval>;
   #change = Promise.withResolvers<void>();
   #renewedAt = performance.now();
+  #hasBegun = false;
   #isPicking = true;
   #paused = false;
   #revision = 1;
@@ -119,6 +124,7 @@ export class SwitchTrace implements PacketTrace {
     await this.#client.run([forwardPackets]);
     await this.#client.bundle([...flows, ...picking].map(addFlow));
     await settled();
+    this.#hasBegun = true;
     if (packet !== undefined) await this.#client.do(packet);
   }
 
@@ -157,8 +163,18 @@ export class SwitchTrace implements PacketTrace {
     this.#ended = reason;
     clearInterval(this.#look);
     this.#options.packets.settle(Number.POSITIVE_INFINITY);
-    this.#cleaning = this.#cleanUp();
+    const { mayComeLate, packets, ended } = this.#options;
+    const isAwaited = mayComeLate && this.#hasBegun && packets.list().length === 0;
+    this.#cleaning = (isAwaited ? this.#leave() : this.#cleanUp()).finally(ended);
     this.#tell();
+  }
+
+  /** For the longest time, from now on: a kernel keeps packets for seconds while it asks for a neighbour. */
+  async #leave(): Promise<void> {
+    const { flows, over } = this.#options;
+    await this.#client.run(flows.map(addFlow)).catch(() => undefined);
+    this.#client[Symbol.dispose]();
+    setTimeout(over, traceFlowSeconds * 1000).unref();
   }
 
   /** Where this fails the flows end by themselves. */

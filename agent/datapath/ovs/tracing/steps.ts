@@ -192,11 +192,11 @@ function outputStep(seen: Observation, names: TraceNames): readonly TraceStep[] 
   const onward = { ...of, ...toNode(node) };
   if (port.kind === "uplink")
     return [stepOf(told("forwarded", `sent by the uplink to node ${node ?? "unknown"}`), onward)];
+  const as = names.isRoutedOnly ? " as another plugin has said" : "";
   if (node !== undefined)
-    return [stepOf(told("forwarded", `given to this node's kernel, which routes it to node ${node}`), onward)];
+    return [stepOf(told("forwarded", `given to this node's kernel, which routes it to node ${node}${as}`), onward)];
   if (names.isOwn(destination)) return [stepOf(told("delivered", "to the node itself"), of)];
-  if (names.isRoutedOnly)
-    return [stepOf(told("forwarded", "given to this node's kernel, which routes as another plugin has said"), of)];
+  if (names.isRoutedOnly) return [stepOf(told("forwarded", `given to this node's kernel, which routes${as}`), of)];
   return [stepOf(told("forwardedOutOfNetwork", "given to this node's kernel, which routes it out of the network"), of)];
 }
 
