@@ -93,7 +93,10 @@ describeWith("services of an agent", ["root", "openvswitch", "nft"], () => {
 
   test("an agent that is killed and starts again leaves clients with their endpoints, and takes up what has changed", async () => {
     serve([a!.addresses, b!.addresses], { affinitySeconds: 600 });
-    await eventually(async () => (await single.node.flows()).some((flow) => flow.includes("learn(")), "affinity");
+    // The services of both families take it up one after the other.
+    const learning = async (protocol: string): Promise<boolean> =>
+      (await single.node.flows()).some((flow) => flow.includes("learn(") && flow.includes(`,${protocol},`));
+    await eventually(async () => (await learning("tcp")) && (await learning("tcp6")), "affinity");
     const own = (await call(client!.namespace, clusterIp[4], 80))!.name;
     await single.node.agent.end("SIGKILL");
     expect(await tally(20, () => call(client!.namespace, clusterIp[4], 80))).toEqual({ [own]: 20 });
