@@ -149,6 +149,19 @@ describe("the table of symptoms in docs/troubleshooting.md", () => {
   });
 });
 
+/** What the small programs say: they are in C, and nothing else holds them to the table. */
+test.each(["linux", "windows"])("the whole program that is lost has its symptom on %s too", (system) => {
+  const source = readFileSync(`forward/${system}.c`, "utf8");
+  const said = [...source.matchAll(/fail\("((?:start|go on)(?:\\.|" PIPETTE_WHOLE_PROGRAM "|[^"\\])*)"/g)].map(
+    ([, words]) =>
+      `Cannot ${words}: error 2`
+        .replaceAll('\\"', '"')
+        .replaceAll('" PIPETTE_WHOLE_PROGRAM "', "/usr/libexec/pipette/pipette"),
+  );
+  expect(said).toHaveLength(2);
+  for (const text of said) expect(symptomOf(text)?.code, text).toBe("whole-program-lost");
+});
+
 test("sentences of no symptom have none", () => {
   expect(symptomOf("the moon is full")).toBeUndefined();
   expect(symptomOf("")).toBeUndefined();

@@ -41,8 +41,13 @@ export const symptoms: readonly Symptom[] = [
   {
     code: "whole-program-lost",
     row: 'code 5, `Cannot start "/usr/libexec/pipette/pipette"`',
-    says: [["Cannot start", "/pipette/pipette"]],
-    cause: "the small program at /opt/cni/bin has lost its whole one",
+    says: [
+      ["Cannot start", "/pipette/pipette"],
+      // As it is on Windows, and where the small one was copied over the whole one.
+      ["Cannot start the whole program"],
+      ["Cannot go on:", "the small program"],
+    ],
+    cause: "the small program among the runtime's plugins has lost its whole one",
     todo: ["pipette install of the release's executable; in a cluster restart the node's pipette-agent pod"],
   },
   {

@@ -1,5 +1,6 @@
+import { copyFileSync, mkdirSync } from "node:fs";
 import { connect } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { compileSmallProgram } from "../../build/forward.ts";
@@ -34,6 +35,13 @@ describeWith("why a pod has no network, with what stands before or behind the ag
       expect(await node.why("cart", "--event", event)).toMatchObject({
         ...{ status: 1, code: "whole-program-lost", todo: [expect.stringContaining("pipette install")] },
         evidence: [expect.stringContaining(`Cannot start "${wholeProgram}": errno 2`)],
+      });
+      mkdirSync(dirname(wholeProgram));
+      copyFileSync(outfile, wholeProgram);
+      const itself = await node.plugin({}, { program: [outfile] });
+      expect(await node.why("cart", "--event", itself)).toMatchObject({
+        ...{ status: 1, code: "whole-program-lost" },
+        evidence: [expect.stringContaining("is the small program")],
       });
     });
   });
