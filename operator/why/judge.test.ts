@@ -57,6 +57,17 @@ describe("the verdict", () => {
     expect(judge(facts({ statements: heard.slice(0, 1) })).code).toBe("connections-ended");
   });
 
+  test("takes a crowd for what keeps an agent from answering, and not for what has ended one", () => {
+    const crowd = said("log", "connections were ended to make room for others");
+    const hangs = said("agent", "it gives no answer within 5 s");
+    const away = said("agent", "nobody listens at the socket");
+    expect(judge(facts({ agent: undefined, statements: [hangs, crowd] })).code).toBe("connections-ended");
+    expect(judge(facts({ agent: undefined, statements: [away, crowd] })).code).toBe("agent-away");
+    const gone = said("log", "Cannot be reached any more: the socket is gone");
+    expect(judge(facts({ agent: undefined, statements: [hangs, gone] })).code).toBe("agent-hangs");
+    expect(judge(facts({ agent: undefined, statements: [away, gone] })).code).toBe("socket-gone");
+  });
+
   test("does not hold against a pod what failed before its last success", () => {
     const statements = [said("event", noAddress, { atMs: nowMs - 60_000 })];
     const up = facts({ statements, calls: [call({})], attachments: [attachment] });
@@ -147,6 +158,19 @@ describe("the table of symptoms in docs/troubleshooting.md", () => {
     expect([...known, ...others].toSorted()).toEqual([...rows].toSorted());
     expect(new Set(symptoms.map(({ code }) => code)).size).toBe(symptoms.length);
   });
+});
+
+/** What the small programs say: they are in C, and nothing else holds them to the table. */
+test.each(["linux", "windows"])("the whole program that is lost has its symptom on %s too", (system) => {
+  const source = readFileSync(`forward/${system}.c`, "utf8");
+  const said = [...source.matchAll(/fail\("((?:start|go on)(?:\\.|" PIPETTE_WHOLE_PROGRAM "|[^"\\])*)"/g)].map(
+    ([, words]) =>
+      `Cannot ${words}: error 2`
+        .replaceAll('\\"', '"')
+        .replaceAll('" PIPETTE_WHOLE_PROGRAM "', "/usr/libexec/pipette/pipette"),
+  );
+  expect(said).toHaveLength(2);
+  for (const text of said) expect(symptomOf(text)?.code, text).toBe("whole-program-lost");
 });
 
 test("sentences of no symptom have none", () => {

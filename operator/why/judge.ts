@@ -3,6 +3,11 @@ import { evidenceOf, formatStatement } from "./evidence.ts";
 import { type Asked, type Facts, podText, type Statement, type Verdict, witnesses } from "./facts.ts";
 import { type Symptom, symptomOf } from "./symptoms.ts";
 
+interface Known {
+  readonly statement: Statement;
+  readonly symptom: Symptom;
+}
+
 const none = { evidence: [], todo: [] } as const;
 
 /**
@@ -127,9 +132,7 @@ function ofMissingNetwork(facts: Facts): Verdict {
     return symptom === undefined ? [] : [{ statement, symptom }];
   });
   const nearest = known.find(({ symptom }) => !symptom.isOfAsker);
-  const deeper = nearest?.symptom.isEffect
-    ? known.find(({ symptom, statement }) => !(symptom.isEffect || symptom.isOfAsker || statement.by === "call"))
-    : undefined;
+  const deeper = nearest === undefined ? undefined : known.find((one) => isBehind(one, nearest.symptom));
   const best = deeper ?? nearest;
   const said = heard.find(({ by }) => by !== "log");
   if (best !== undefined && (deeper !== undefined || said === undefined || !isCloser(said, best.statement)))
@@ -147,6 +150,12 @@ function ofMissingNetwork(facts: Facts): Verdict {
   return nothingHeard(facts);
 }
 
+/** Whether what is known is the cause of a symptom that is nearer. */
+function isBehind({ symptom, statement }: Known, nearer: Symptom): boolean {
+  if (symptom.explains !== undefined) return symptom.explains === nearer.code;
+  return nearer.isEffect === true && !(symptom.isEffect || symptom.isOfAsker || statement.by === "call");
+}
+
 /** The pod's own witness knows better than the node's, whether or not its sentence is in the table. */
 const isCloser = (one: Statement, than: Statement): boolean =>
   one !== than && one.isOfPod && !than.isOfPod && (one.by === "call" || one.by === "finding");
@@ -156,7 +165,7 @@ const titleOf = ({ pod, node }: Facts): string =>
     ? `pods of ${node === undefined ? "this node" : `node "${node}"`} get no network`
     : `${podText(pod)} has no network`;
 
-const shown = (facts: Facts, known: { readonly statement: Statement; readonly symptom: Symptom }): Verdict => ({
+const shown = (facts: Facts, known: Known): Verdict => ({
   t: "cause",
   code: known.symptom.code,
   cause: `${titleOf(facts)}: ${known.symptom.cause}`,

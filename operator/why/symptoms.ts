@@ -16,6 +16,8 @@ export interface Symptom {
   readonly isOfAsker?: true;
   /** It has a cause of its own, which somebody else may tell: the last word of the agent, or its configuration. */
   readonly isEffect?: true;
+  /** The code of the one symptom that it may be the cause of; with any other it says nothing of the cause. */
+  readonly explains?: string;
 }
 
 const readMessage = "the message names what to change";
@@ -41,8 +43,13 @@ export const symptoms: readonly Symptom[] = [
   {
     code: "whole-program-lost",
     row: 'code 5, `Cannot start "/usr/libexec/pipette/pipette"`',
-    says: [["Cannot start", "/pipette/pipette"]],
-    cause: "the small program at /opt/cni/bin has lost its whole one",
+    says: [
+      ["Cannot start", "/pipette/pipette"],
+      // As it is on Windows, and where the small one was copied over the whole one.
+      ["Cannot start the whole program"],
+      ["Cannot go on:", "the small program"],
+    ],
+    cause: "the small program among the runtime's plugins has lost its whole one",
     todo: ["pipette install of the release's executable; in a cluster restart the node's pipette-agent pod"],
   },
   {
@@ -230,6 +237,7 @@ export const symptoms: readonly Symptom[] = [
     code: "connections-ended",
     row: "the log says that connections were ended to make room",
     says: [["connections were ended to make room"]],
+    explains: "agent-hangs",
     cause: "more clients than the agent serves keep its socket busy",
     todo: ["find out who connects: only root can"],
   },

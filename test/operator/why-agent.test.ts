@@ -1,5 +1,6 @@
+import { copyFileSync, mkdirSync } from "node:fs";
 import { connect } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { compileSmallProgram } from "../../build/forward.ts";
@@ -35,10 +36,17 @@ describeWith("why a pod has no network, with what stands before or behind the ag
         ...{ status: 1, code: "whole-program-lost", todo: [expect.stringContaining("pipette install")] },
         evidence: [expect.stringContaining(`Cannot start "${wholeProgram}": errno 2`)],
       });
+      mkdirSync(dirname(wholeProgram));
+      copyFileSync(outfile, wholeProgram);
+      const itself = await node.plugin({}, { program: [outfile] });
+      expect(await node.why("cart", "--event", itself)).toMatchObject({
+        ...{ status: 1, code: "whole-program-lost" },
+        evidence: [expect.stringContaining("is the small program")],
+      });
     });
   });
 
-  test("more clients than it may have, and then its end: its log is what there is to go by", async () => {
+  test("more clients than it may have: its log tells of them where it does not answer, and not of why it ended", async () => {
     const descriptors = 128;
     const agent = await node.start({}, ["prlimit", `--nofile=${descriptors}:${descriptors}`]);
     using clients = new DisposableStack();
@@ -52,14 +60,18 @@ describeWith("why a pod has no network, with what stands before or behind the ag
     // Pods have their network all the same.
     expect((await node.add("cart")).answer.error).toBeUndefined();
     expect(await node.why("cart")).toMatchObject({ status: 0, result: "fine" });
+    {
+      using _ = await agent.held();
+      const told = await node.why("cart");
+      expect(told).toMatchObject({
+        status: 1,
+        code: "connections-ended",
+        todo: ["find out who connects: only root can"],
+      });
+      expect(told.evidence[0]).toMatch(/^the agent's log.*connections were ended to make room for others/);
+    }
     await agent.end("SIGKILL");
-    const told = await node.why(undefined);
-    expect(told).toMatchObject({
-      status: 1,
-      code: "connections-ended",
-      todo: ["find out who connects: only root can"],
-    });
-    expect(told.evidence[0]).toMatch(/^the agent's log.*connections were ended to make room for others/);
+    expect(await node.why("cart")).toMatchObject({ status: 1, code: "agent-away" });
   });
 
   test("a DEL that succeeded without it: the interface stays, the doctor names it, and the next agent ends it", async () => {

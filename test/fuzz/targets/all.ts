@@ -50,6 +50,8 @@ export const targets: readonly Listed[] = [
   listed("bundle-archive", 2, async () => (await documents()).bundleArchive),
   listed("redaction", 2, async () => (await documents()).redaction),
   listed("operator-cluster", 2, async () => (await import("./operator.ts")).operatorCluster),
+  listed("access-headers", 6, async () => (await import("./access.ts")).accessHeaders),
+  listed("page-entrance", 4, async () => (await import("./page-entrance.ts")).pageEntrance),
   listed("page", 6, async () => (await import("./page.ts")).page),
   listed("command-line", 3, async () => (await import("./command-line.ts")).commandLine),
 ];
