@@ -38,9 +38,10 @@ describe("a client of a scripted switch", () => {
   });
 
   /** Listens, and answers in pieces of `cut` bytes. */
-  async function listen(script: Script, cut = Number.POSITIVE_INFINITY): Promise<void> {
+  async function listen(script: Script, cut = Number.POSITIVE_INFINITY, isBusy = () => false): Promise<void> {
     const made = createServer((socket) => {
       sockets.push(socket);
+      if (isBusy()) return void socket.destroy();
       socket.on("error", () => undefined);
       const reader = new FrameReader();
       socket.on("data", (chunk: Uint8Array) => {
@@ -72,6 +73,17 @@ describe("a client of a scripted switch", () => {
     await expect(connect()).rejects.toMatchObject(error);
   });
 
+  test("greets a switch once more that was too busy to read the greeting, and gives up on one that always is", async () => {
+    let busy = 2;
+    await listen(polite, Number.POSITIVE_INFINITY, () => busy-- > 0);
+    using client = await connect();
+    expect(client.features.tables).toBe(254);
+    expect(sockets).toHaveLength(3);
+    busy = Number.POSITIVE_INFINITY;
+    await expect(connect()).rejects.toMatchObject({ kind: "lost" });
+    expect(sockets).toHaveLength(6);
+  });
+
   test("does not wait for ever for HELLO, or for what the switch is", async () => {
     for (const silent of [MessageType.HELLO, MessageType.FEATURES_REQUEST]) {
       await listen((frame) => (frame.type === silent ? undefined : polite(frame)));
@@ -83,7 +95,7 @@ describe("a client of a scripted switch", () => {
 
   test("a switch that closes at once is lost", async () => {
     await listen(() => {
-      sockets[0]?.end();
+      sockets.at(-1)?.end();
       return undefined;
     });
     await expect(connect()).rejects.toMatchObject({

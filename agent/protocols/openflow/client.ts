@@ -23,6 +23,11 @@ import {
 const requestTimeoutMs = 10_000;
 /** Connecting and HELLO: as above. */
 const connectTimeoutMs = 5_000;
+/**
+ * So often it is tried to greet a switch that takes the connection: Open vSwitch ends one that is not greeted within a
+ * second, also where it was itself too busy to read the greeting (`timeout_CONNECTING` in its `lib/rconn.c`).
+ */
+const greetings = 3;
 /** Silence after which an echo is asked for; it ends the connection when it is not answered in `requestTimeoutMs`. */
 const idleTimeoutMs = 15_000;
 
@@ -54,6 +59,7 @@ export class OpenFlowClient implements Disposable {
   readonly #options: Required<Pick<ClientOptions, "requestMs" | "idleMs">>;
   readonly #opened = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<OpenFlowError>();
+  #isConnected = false;
   #hasRoom = false;
   #flushing = false;
   #heardAt = performance.now();
@@ -68,18 +74,31 @@ export class OpenFlowClient implements Disposable {
     } catch (caught) {
       throw new OpenFlowError("lost", `connect to "${addressText(address)}"`, reasonOf(caught));
     }
-    const client = new OpenFlowClient(address, options);
     const limit = options.connectMs ?? connectTimeoutMs;
+    const untilMs = performance.now() + limit;
+    for (let left = greetings - 1; ; left--) {
+      const client = new OpenFlowClient(address, options);
+      try {
+        await client.#greeted(Math.max(1, untilMs - performance.now()), limit);
+        return client;
+      } catch (caught) {
+        const wasCutOff = client.#isConnected && caught instanceof OpenFlowError && caught.kind === "lost";
+        if (left === 0 || !wasCutOff) throw caught;
+      }
+    }
+  }
+
+  /** @param limit in milliseconds, of all attempts; the error says it */
+  async #greeted(leftMs: number, limit: number): Promise<void> {
     const timer = setTimeout(
-      () => client.#close(new OpenFlowError("late", client.#connecting, `nothing came for ${limit} ms, wanted HELLO`)),
-      limit,
+      () => this.#close(new OpenFlowError("late", this.#connecting, `nothing came for ${limit} ms, wanted HELLO`)),
+      leftMs,
     );
     try {
-      await client.#opened.promise;
+      await this.#opened.promise;
     } finally {
       clearTimeout(timer);
     }
-    return client;
   }
 
   readonly #connecting: string;
@@ -106,7 +125,10 @@ export class OpenFlowClient implements Disposable {
       wake: () => this.#wake(),
     });
     this.#transport = (options.connect ?? connectTransport)(address, {
-      opened: () => this.#drained(),
+      opened: () => {
+        this.#isConnected = true;
+        this.#drained();
+      },
       received: (chunk) => this.#received(chunk),
       drained: () => this.#drained(),
       ended: (reason) => {
