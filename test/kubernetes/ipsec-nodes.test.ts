@@ -69,7 +69,7 @@ describeWith(
         }),
       );
       clock = await SteppedClock.make(lab.directory);
-      lab.node(1).env = clock.env;
+      lab.node(1).variables = clock.env;
       for (const node of lab.nodes) {
         node.changeOvs({ ipsec: { esp: "userspace", certificates: certificates(node.name) } });
         stack.use(new Relay(node.namespace, "127.0.0.1", Number(new URL(server.url).port)));
