@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { NetworkSandbox } from "../support/network-sandbox.ts";
 import { describeWith } from "../support/requires.ts";
 import { ApiServer } from "./api-server.ts";
 import { addNode, shipped } from "./registry-node.ts";
-import { agentToken } from "./service-account.ts";
+import { agentAccess } from "./service-account.ts";
 
 interface EventObject {
   readonly reason: string;
@@ -36,14 +36,12 @@ describeWith("a node whose pods are not reached since it does not encrypt", need
     server = stack.use(await ApiServer.start());
     await shipped(server);
     for (const object of plainObjects("pipette-cluster-state.yaml")) await server.create(pathOf(object), object);
-    const tokens = new Map<string, string>();
+    const access = new Map<string, object>();
     for (const name of ["n1", "n2"]) {
       await addNode(server, name, "192.0.2.1", undefined);
-      tokens.set(name, join(directory, name));
-      writeFileSync(join(directory, name), await agentToken(server, name), { mode: 0o600 });
+      access.set(name, await agentAccess(server, name, directory));
     }
-    const clusterState = (node: string) => ({ server: server.url, ca: server.ca, token: tokens.get(node) });
-    const sections = (node: string) => ({ clusterState: clusterState(node) });
+    const sections = (node: string) => ({ clusterState: access.get(node) });
     lab = stack.use(await Lab.ground({ nodes: ["a", "a"], sections, ovs: { encryption: "wireguard" } }));
     for (const node of lab.nodes) stack.use(new Relay(node.namespace, "127.0.0.1", Number(new URL(server.url).port)));
     lab.node(2).changeOvs({ encryption: "none" });

@@ -1,4 +1,6 @@
 import { createPrivateKey, sign } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { ApiServer } from "./api-server.ts";
 
 /** The account that conf/kubernetes gives the agents. */
@@ -16,6 +18,17 @@ export async function agentToken(server: ApiServer, node: string): Promise<strin
   const pod = await server.create("/api/v1/namespaces/kube-system/pods", { metadata, spec });
   const { uid } = pod["metadata"] as { uid: string };
   return requestToken(server, { boundObjectRef: { apiVersion: "v1", kind: "Pod", name, uid } });
+}
+
+/** How an agent on a node asks the API server, as agent.yaml has it. @param directory where its token is kept */
+export async function agentAccess(
+  server: ApiServer,
+  node: string,
+  directory: string,
+): Promise<{ readonly server: string; readonly ca: string; readonly token: string }> {
+  const token = join(directory, node);
+  writeFileSync(token, await agentToken(server, node), { mode: 0o600 });
+  return { server: server.url, ca: server.ca, token };
 }
 
 /** By the TokenRequest API. @param spec `{}`: a token that is of no pod */

@@ -60,7 +60,7 @@ export async function measureIpsec(setting: EncryptionSetting): Promise<Row[]> {
   const encrypted = await start(stack, { esp, ovs: { encryption: "ipsec", ipsec: { esp } } });
   const rows = await compareWith("IPsec in user space", encrypted, clear, setting);
   setting.progress("new secrets");
-  return [...rows, await silenceByNewSecrets(encrypted, setting)];
+  return [...rows, ...(await lostByNewSecrets(encrypted, setting))];
 }
 
 async function compareWith(
@@ -87,21 +87,33 @@ async function compareWith(
   return [throughput, latency];
 }
 
-/** From the moment at which the first of two agents ends until pods reach each other with the new secret, in the median. */
-async function silenceByNewSecrets({ lab, near, far }: Pair, setting: EncryptionSetting): Promise<Row> {
+/**
+ * How long it takes in the median from the end of the first of two agents until pods reach each other with the new
+ * secret, and how many packets are lost by all of it.
+ */
+async function lostByNewSecrets({ lab, near, far }: Pair, setting: EncryptionSetting): Promise<readonly Row[]> {
   const silences: number[] = [];
-  for (const i of turns(setting)) {
-    const from = performance.now();
-    for (const node of lab.nodes) {
-      node.psk = `secret-${i}-of-all-nodes`;
-      await node.agent.end();
-      await node.startAgent();
+  const { missing, answered } = await saysDuring(near, far.address(4), async () => {
+    for (const i of turns(setting)) {
+      const from = performance.now();
+      for (const node of lab.nodes) {
+        node.psk = `secret-${i}-of-all-nodes`;
+        await node.agent.end();
+        await node.startAgent();
+      }
+      await eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "the other pod", 60_000);
+      silences.push(performance.now() - from);
     }
-    await eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "the other pod", 60_000);
-    silences.push(performance.now() - from);
-  }
+  });
   const ours = summarize(silences);
-  return { measure: "two nodes get a new secret, one after the other", value: ours.median, unit: "ms", ours };
+  return [
+    { measure: "two nodes get a new secret, one after the other", value: ours.median, unit: "ms", ours },
+    {
+      measure: `packets of ${answered + missing.length} lost while ${silences.length} secrets change`,
+      value: missing.length,
+      unit: "count",
+    },
+  ];
 }
 
 async function lostByNewKeys({ lab, near, far }: Pair, setting: EncryptionSetting): Promise<Row> {
@@ -116,7 +128,7 @@ async function lostByNewKeys({ lab, near, far }: Pair, setting: EncryptionSettin
     }
   });
   return {
-    measure: `packets of ${answered} lost while ${keys} keys change`,
+    measure: `packets of ${answered + missing.length} lost while ${keys} keys change`,
     value: missing.length,
     unit: "count",
     budget: 0,

@@ -47,6 +47,8 @@ export interface NodeSpec {
   readonly hasOwnRun?: boolean;
   /** It has strongSwan and ovs-monitor-ipsec, of which that encrypts. */
   readonly esp?: LabEsp;
+  /** Its only addresses are of IPv6. */
+  readonly onlyIpv6?: boolean;
   /** Where the node's directories are made. */
   readonly parent: string;
   /** Sections of agent.yaml beside those that the node itself knows; without `nodes` it is alone. */
@@ -58,8 +60,9 @@ export class LabNode implements AsyncDisposable {
   readonly number: number;
   readonly name: string;
   readonly link: Link;
-  /** One per family. */
+  /** One per family, whether the node has it or not. */
   readonly addresses: readonly [string, string];
+  readonly #onlyIpv6: boolean;
   readonly namespace: NetworkNamespace;
   readonly home: AgentHome;
   readonly executables: string;
@@ -88,6 +91,7 @@ export class LabNode implements AsyncDisposable {
     this.name = `n${spec.number}`;
     this.link = spec.link;
     this.addresses = nodeOn(spec.link, spec.number);
+    this.#onlyIpv6 = spec.onlyIpv6 === true;
     this.namespace = namespace;
     this.#vswitch = vswitch;
     this.#ownRun = ownRun;
@@ -235,11 +239,12 @@ export class LabNode implements AsyncDisposable {
       );
     }
     this.namespace.sysctl({ [`ipv6/conf/${holder}/accept_dad`]: 0 });
+    const own = (both: readonly string[]): readonly string[] => (this.#onlyIpv6 ? both.slice(1) : both);
     await this.namespace.ip(
       `link set ${nic} up`,
       `link set ${holder} up`,
-      ...withLength(this.addresses).map((address) => `addr add ${address} dev ${holder} nodad`),
-      ...routerOn(this.link).map((router) => `route add default via ${router}`),
+      ...own(withLength(this.addresses)).map((address) => `addr add ${address} dev ${holder} nodad`),
+      ...own(routerOn(this.link)).map((router) => `route add default via ${router}`),
     );
     if (this.#nic !== "kernel") return;
     const { link, number } = this;
@@ -251,6 +256,7 @@ export class LabNode implements AsyncDisposable {
 function agentConfig(spec: NodeSpec, node: LabNode, vswitch: OpenVswitch | undefined): Record<string, unknown> {
   const { ovs, nodes, ...others } = spec.config;
   const dataPath = vswitch === undefined ? "bridge" : "ovs";
+  const addresses = spec.onlyIpv6 ? node.addresses.slice(1) : node.addresses;
   return {
     dataPath,
     networks: [{ name: "pods", bridge: podBridges[dataPath] }],
@@ -264,7 +270,7 @@ function agentConfig(spec: NodeSpec, node: LabNode, vswitch: OpenVswitch | undef
             ...ovs,
           },
         }),
-    ...(nodes === undefined ? {} : { nodes: { name: node.name, addresses: node.addresses, ...nodes } }),
+    ...(nodes === undefined ? {} : { nodes: { name: node.name, addresses, ...nodes } }),
     ...others,
   };
 }

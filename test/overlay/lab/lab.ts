@@ -33,6 +33,10 @@ export interface LabOptions {
   readonly probeIntervalMs?: number;
   /** Nodes have strongSwan, of which that encrypts. */
   readonly esp?: LabEsp;
+  /** Where a node joins. Default: the lab's own etcd. */
+  readonly registry?: (node: string) => object;
+  /** Nodes have no addresses of IPv4; the lab's own etcd has no others. */
+  readonly onlyIpv6?: boolean;
   /** More sections of a node's agent.yaml. */
   readonly sections?: (node: string) => object;
 }
@@ -104,7 +108,15 @@ export class Lab implements AsyncDisposable {
   /** One more, with its switch; its agent does not run yet. */
   async addNode(link: Link): Promise<LabNode> {
     const number = ++this.#numbered;
-    const { dataPath = "ovs", ovs = {}, sections, esp, probeIntervalMs = 0 } = this.#options;
+    const {
+      dataPath = "ovs",
+      ovs = {},
+      sections,
+      esp,
+      registry: other,
+      onlyIpv6 = false,
+      probeIntervalMs = 0,
+    } = this.#options;
     const usual = esp !== undefined ? "kernel" : dataPath === "ovs" ? "outer-bridge" : "plain";
     const { nic = usual } = this.#options;
     const registry = {
@@ -112,10 +124,21 @@ export class Lab implements AsyncDisposable {
       endpoints: this.#members.map((address) => `http://${address}:2379`),
       networks: clusterNetworks,
     };
-    const config = { ...sections?.(`n${number}`), ovs, nodes: { registry, probeIntervalMs } };
+    const name = `n${number}`;
+    const config = { ...sections?.(name), ovs, nodes: { registry: other?.(name) ?? registry, probeIntervalMs } };
     const hasOwnRun = ovs.encryption !== undefined;
     const strongSwan = esp === undefined ? {} : { esp };
-    const place = { number, link, nic, dataPath, executables, hasOwnRun, ...strongSwan, parent: this.directory };
+    const place = {
+      number,
+      link,
+      nic,
+      dataPath,
+      executables,
+      hasOwnRun,
+      onlyIpv6,
+      ...strongSwan,
+      parent: this.directory,
+    };
     const node = await LabNode.start({ ...place, config }, this.underlay);
     this.#nodes.set(node.name, node);
     return node;

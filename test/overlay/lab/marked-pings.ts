@@ -12,23 +12,24 @@ export async function says(from: LabPod, to: string, count = 3): Promise<boolean
   return (await from.namespace.start(words(to, count, 0.1)).ended).status === 0;
 }
 
-/**
- * Says it again and again while `work` goes on.
- * @returns how many answers came, and the numbers of those that are missing before the last one
- */
+/** Says it again and again while `work` goes on. */
 export async function saysDuring(
   from: LabPod,
   to: string,
   work: () => Promise<void>,
-): Promise<{ readonly answered: number; readonly missing: readonly number[] }> {
+): Promise<ReturnType<typeof answersIn>> {
   const running = from.namespace.start(words(to, 100_000, 0.02).filter((word) => word !== "-q"));
   try {
     await work();
   } finally {
     process.kill(running.pid, "SIGINT");
   }
-  const { stdout } = await running.ended;
-  const heard = new Set([...stdout.matchAll(/icmp_seq=(\d+) ttl/g)].map(([, number]) => Number(number)));
+  return answersIn((await running.ended).stdout);
+}
+
+/** Of what `ping` has printed: how many answers came, and the numbers of those that are missing before the last one. */
+export function answersIn(printed: string): { readonly answered: number; readonly missing: readonly number[] } {
+  const heard = new Set([...printed.matchAll(/icmp_seq=(\d+) ttl/g)].map(([, number]) => Number(number)));
   const last = Math.max(0, ...heard);
   const all = Array.from({ length: last }, (_, i) => i + 1);
   return { answered: heard.size, missing: all.filter((number) => !heard.has(number)) };

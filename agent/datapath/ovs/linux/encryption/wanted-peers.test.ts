@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { formatIp, parseCidr, parseIp } from "../../../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../../../cluster/node-registry.ts";
 import type { Agreed } from "./handshake-ages.ts";
-import { peerChanges, silentPeers, wantedPeers } from "./wanted-peers.ts";
+import { idlePeers, peerChanges, silentPeers, wantedPeers } from "./wanted-peers.ts";
 
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 const node = (number: number, changes: Partial<ClusterNode> = {}): ClusterNode => ({
@@ -33,12 +33,22 @@ const standing = { publicKey: key(2), allowed: peers[0]!.allowed, handshakeAt: 0
 const at = (ip: string) => ({ ip: parseIp(ip)!, port });
 const told = new Map([[key(2), "172.30.0.2"]]);
 
-test("a new peer is greeted at once, behind those that go", () => {
+test("a new peer is there before it gets its blocks, and is greeted; who goes gets nothing more, after that", () => {
   const gone = { ...standing, publicKey: key(9) };
   expect(peerChanges({ peers: [gone] }, peers, port, new Map())).toEqual([
-    { publicKey: key(9), remove: true },
+    { publicKey: key(2), allowed: [] },
     { publicKey: key(2), endpoint: at("172.30.0.2"), allowed: peers[0]!.allowed, keepaliveSeconds: 25 },
+    { publicKey: key(9), allowed: [] },
   ]);
+});
+
+test("who has gone is idle, and nothing more is said of it", () => {
+  const idle = { ...standing, publicKey: key(9), allowed: [] };
+  const is = { ...standing, endpoint: at("172.30.0.2") };
+  expect(peerChanges({ peers: [is, idle] }, peers, port, told)).toEqual([]);
+  expect(idlePeers({ peers: [is, idle, { ...standing, publicKey: key(8) }] }, peers)).toEqual([key(9)]);
+  // A node without pods is wanted all the same.
+  expect(idlePeers({ peers: [{ ...standing, allowed: [] }] }, peers)).toEqual([]);
 });
 
 test("what stands is not touched, also where the other end has moved by itself", () => {

@@ -43,8 +43,10 @@ export function wantedPeers(
 }
 
 /**
- * What a device lacks. Who goes does so before others come, since a block belongs to one peer only. An end that has
- * moved by itself stays where it is until the registry tells another address than before.
+ * What a device lacks. A new peer takes its blocks from another one, as where a node has a new key: in between there is
+ * always somebody who keeps packets for it. It must be there before it gets them, since a daemon starts it at its end.
+ * Who is not wanted gets nothing more, and is there as long as what was read for it has not been sent: `idlePeers`. An
+ * end that has moved by itself stays where it is until the registry tells another address than before.
  * @param told the address that the device was told last of each key
  * @param again tells every end once more where the others are, as they are known now: a daemon goes on sending from an
  * address that the node no longer has, until then
@@ -60,9 +62,8 @@ export function peerChanges(
     new Set(wanted.map(({ key }) => key)),
     new Map(standing.map((one) => [one.publicKey, one])),
   ];
-  const gone = standing.filter(({ publicKey }) => !isWanted.has(publicKey));
+  const gone = standing.filter(({ publicKey, allowed }) => !isWanted.has(publicKey) && allowed.length > 0);
   return [
-    ...gone.map(({ publicKey }) => ({ publicKey, remove: true as const })),
     ...wanted.flatMap(({ key, ip, allowed }) => {
       const is = byKey.get(key);
       const hasMoved = is?.endpoint === undefined || told.get(key) !== formatIp(ip);
@@ -70,6 +71,7 @@ export function peerChanges(
       if (!hasMoved && !hasOthers && !again) return [];
       const known = hasMoved ? { ip, port } : is?.endpoint;
       return [
+        ...(is === undefined ? [{ publicKey: key, allowed: [] }] : []),
         {
           publicKey: key,
           ...((hasMoved || again) && known !== undefined ? { endpoint: known } : {}),
@@ -78,7 +80,16 @@ export function peerChanges(
         },
       ];
     }),
+    ...gone.map(({ publicKey }) => ({ publicKey, allowed: [] })),
   ];
+}
+
+/** Keys of those that are not wanted and get nothing more. */
+export function idlePeers({ peers }: Pick<DeviceState, "peers">, wanted: readonly WantedPeer[]): readonly string[] {
+  const isWanted = new Set(wanted.map(({ key }) => key));
+  return peers.flatMap(({ publicKey, allowed }) =>
+    allowed.length === 0 && !isWanted.has(publicKey) ? [publicKey] : [],
+  );
 }
 
 const blocks = (cidrs: readonly Cidr[]): string => cidrs.map(formatCidr).sort().join();

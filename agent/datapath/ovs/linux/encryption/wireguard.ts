@@ -17,7 +17,7 @@ import type { WireGuardOptions } from "../../options.ts";
 import { HandshakeAges } from "./handshake-ages.ts";
 import { KeyLife } from "./key-life.ts";
 import { LastingTroubles } from "./lasting-troubles.ts";
-import { peerChanges, type SilentPeer, silentPeers, type WantedPeer, wantedPeers } from "./wanted-peers.ts";
+import { idlePeers, peerChanges, type SilentPeer, silentPeers, type WantedPeer, wantedPeers } from "./wanted-peers.ts";
 import { type OpenedDevice, openDevice } from "./wireguard-link.ts";
 
 /** How often it looks whether a new key is due, and whether all nodes agree on keys. */
@@ -76,6 +76,8 @@ export class WireGuard implements AsyncDisposable {
   #peersChangedMs = 0;
   /** A new key is not tried before. */
   #rotateFromMs = 0;
+  /** Keys of peers that are not wanted and had nothing to carry at the last look. */
+  #idle: ReadonlySet<string> = new Set();
   readonly #ages = new HandshakeAges();
   #life: KeyLife | undefined;
   /** By the clock, of the latest handshake of which the key's life has not heard. */
@@ -205,6 +207,7 @@ export class WireGuard implements AsyncDisposable {
   async #look(): Promise<undefined> {
     if (this.#opened === undefined || this.#life === undefined) return undefined;
     this.#troubles.look([...this.#strangers, ...(await this.#silent()).map(({ is }) => is)]);
+    await this.#alone(() => this.#removeIdle());
     const { announce, keysByHand } = this.#needs;
     if (this.#mustAnnounce && announce !== undefined) {
       await announce();
@@ -224,6 +227,16 @@ export class WireGuard implements AsyncDisposable {
     await this.#alone(() => this.#rotate(announce));
     this.#life.renewed(Date.now(), performance.now());
     return undefined;
+  }
+
+  /** Not before the second look: what was read for them is on its way by then. */
+  async #removeIdle(): Promise<void> {
+    const device = this.#opened?.device;
+    if (device === undefined) return;
+    const idle = idlePeers(await device.read(), this.#wanted);
+    const gone = idle.filter((publicKey) => this.#idle.has(publicKey));
+    if (gone.length > 0) await device.change({ peers: gone.map((publicKey) => ({ publicKey, remove: true })) });
+    this.#idle = new Set(idle.filter((publicKey) => !gone.includes(publicKey)));
   }
 
   /**
