@@ -104,11 +104,13 @@ async function askAgent(
   asked: Asked[],
 ): Promise<{ readonly documents: Documents; readonly at?: string; readonly away: readonly string[] }> {
   if (open === undefined) return { documents: {}, away: [] };
-  const source = await attempt(`the agent of ${wanted ?? "this node"}`, asked, sourceMs, () => open(wanted));
   const before = asked.length;
   const away = (): readonly string[] =>
-    asked.slice(before - 1).flatMap(({ failure }) => (failure === undefined ? [] : [failure]));
+    asked.slice(before).flatMap(({ failure }) => (failure === undefined ? [] : [failure]));
+  const source = await attempt(`the agent of ${wanted ?? "this node"}`, asked, sourceMs, () => open(wanted));
   if (source === undefined) return { documents: {}, away: away() };
+  // A way to the agent that was found has asked nobody yet.
+  asked.splice(before);
   const { title } = source;
   const known =
     wanted === undefined ? await attempt(title, asked, sourceMs, (signal) => source.nodes(signal)) : [wanted];

@@ -17,6 +17,7 @@ export interface Told {
   readonly cause: string;
   readonly evidence: readonly string[];
   readonly todo: readonly string[];
+  readonly asked: readonly { readonly source: string; readonly failure?: string }[];
 }
 
 /** What stands before an agent's command line for it to see mounts of its own. @param script makes them */

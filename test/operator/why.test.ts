@@ -107,7 +107,12 @@ describeWith("why a pod has no network, with the cause planted", ["root", "nft"]
     let agent = await node.start({ janitorIntervalMs: 200 });
     rmSync(node.home.socket);
     await agent.ended();
-    expect(await node.why("cart")).toMatchObject({ status: 1, code: "socket-gone" });
+    const told = await node.why("cart");
+    expect(told).toMatchObject({ status: 1, code: "socket-gone" });
+    // Who was asked and did not answer is named once, as that.
+    expect(told.asked.filter(({ source }) => source.startsWith("the agent"))).toEqual([
+      { source: `the agent at "${node.home.socket}"`, failure: expect.stringContaining("nobody serves") },
+    ]);
     agent = await node.home.start();
     node.running = agent;
     for (const name of ["leases.db", "leases.db-wal", "leases.db-shm"])
