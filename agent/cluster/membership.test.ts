@@ -22,7 +22,7 @@ if (parsed.t !== "ok") throw new Error(parsed.problems.join());
 const { config } = parsed;
 
 /** A member named n0, of a registry that says what the test says. */
-function member(state: RegistrationState = { t: "registered" }) {
+function member(state: RegistrationState = { t: "registered" }, cached: ReadonlyMap<string, ClusterNode> = mapOf()) {
   const scratch = scratchDir();
   const logger = createLogger("error", () => undefined);
   const live = new LiveValue<ReadonlyMap<string, ClusterNode>>();
@@ -49,6 +49,7 @@ function member(state: RegistrationState = { t: "registered" }) {
     [Symbol.asyncDispose]: async () => undefined,
   };
   const known = new RegistryCache(scratch.path, "the test", logger);
+  known.update({ nodes: cached });
   const options = { config, registry, self: node(0), own: { addresses: [], linkAddresses: [] }, known, logger };
   const membership = new Membership(
     { ...options, podsStand: () => pods.stand, register: () => registry.register(node(0)) },
@@ -136,6 +137,21 @@ test("a start waits for the first word of the other nodes, also where there are 
   await known;
   expect(it.membership.peers.current?.size).toBe(0);
   await it.membership.firstPeers();
+});
+
+test("what is cached is not enough for a start while the registry answers: it may lack who came last", async () => {
+  await using it = member({ t: "registered" }, mapOf(node(1)));
+  expect([...(it.membership.peers.current?.keys() ?? [])]).toEqual(["n1"]);
+  const starts = it.membership.firstPeers().then(() => [...(it.membership.peers.current?.keys() ?? [])]);
+  await Bun.sleep(100);
+  it.live.set(mapOf(node(0), node(1), node(2)));
+  expect(await starts).toEqual(["n1", "n2"]);
+});
+
+test("what is cached is enough where the registry is silent", async () => {
+  await using it = member({ t: "known" }, mapOf(node(1)));
+  const first = await Promise.race([it.membership.firstPeers().then(() => "cached"), Bun.sleep(1_000)]);
+  expect([first, it.membership.peers.current?.size]).toEqual(["cached", 1]);
 });
 
 test("a registry that says nothing does not keep a start for ever", async () => {

@@ -67,6 +67,8 @@ export class Membership implements Cluster, AsyncDisposable {
   readonly #options: MembershipOptions;
   readonly #followed: Followed<ReadonlyMap<string, ClusterNode>>;
   readonly #log: RefusalLog;
+  /** The registry has told the other nodes. */
+  readonly #heard = Promise.withResolvers<void>();
   readonly #lost = Promise.withResolvers<string>();
   readonly #ended = new AbortController();
   /** The policy that other nodes' records are checked against. */
@@ -110,14 +112,13 @@ export class Membership implements Cluster, AsyncDisposable {
   }
 
   /**
-   * Resolves once the other nodes are known, for some seconds at most: a data path that starts with none removes the
-   * ways to them that an earlier agent has made.
+   * Resolves once the registry has told the other nodes, for some seconds at most: a data path that starts without one
+   * of them removes the way to it that an earlier agent has made. What is cached may lack those that came shortly before
+   * that agent was killed; it is enough where the registry is silent.
    */
   async firstPeers(): Promise<void> {
-    if (this.peers.current !== undefined) return;
-    const known = Promise.withResolvers<void>();
-    using _following = this.peers.subscribe(() => known.resolve());
-    await withTimeout(known.promise, firstPeersMs, () => undefined);
+    if (!this.#confirmed && this.peers.current !== undefined) return;
+    await withTimeout(this.#heard.promise, firstPeersMs, () => undefined);
   }
 
   async announce(): Promise<void> {
@@ -188,6 +189,7 @@ export class Membership implements Cluster, AsyncDisposable {
     const peers = this.#judged(believed);
     if (!sameMaps(this.peers.current, peers)) this.peers.set(peers);
     known.update({ nodes: peers });
+    this.#heard.resolve();
   }
 
   /** Somebody has written another key for this node: the others would send to nobody. */
