@@ -9,6 +9,7 @@ import { flow } from "./flow.ts";
 import { addFlow } from "./flow-wire.ts";
 import { type Frame, FrameReader } from "./message.ts";
 import { addMeter, meter } from "./meter.ts";
+import { connectTransport } from "./transport.ts";
 
 /** What a switch answers to one message; nothing is said to one that is left out. */
 type Script = (frame: Frame) => Uint8Array | undefined;
@@ -19,6 +20,14 @@ const polite: Script = ({ type, xid }) => {
   if (type === MessageType.ECHO_REQUEST) return message(MessageType.ECHO_REPLY, xid);
   return type === MessageType.BARRIER_REQUEST ? message(MessageType.BARRIER_REPLY, xid) : undefined;
 };
+
+async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  for await (const chunk of stream)
+    yield* new TextDecoder()
+      .decode(chunk)
+      .split("\n")
+      .filter((line) => line !== "");
+}
 
 describe("a client of a scripted switch", () => {
   let scratch: ReturnType<typeof scratchDir>;
@@ -82,6 +91,27 @@ describe("a client of a scripted switch", () => {
     busy = Number.POSITIVE_INFINITY;
     await expect(connect()).rejects.toMatchObject({ kind: "lost" });
     expect(sockets).toHaveLength(6);
+  });
+
+  test("greets once more also where this process was held up until the switch had given up", async () => {
+    const path = `${scratch.path}/other`;
+    const server = `require("node:net").createServer((one) => { one.destroy(); console.log("taken"); }).listen("${path}", () => console.log("up"))`;
+    const child = Bun.spawn([process.execPath, "-e", server], { stdout: "pipe" });
+    try {
+      const taken = lines(child.stdout);
+      expect((await taken.next()).value).toBe("up");
+      const heldUp: ClientOptions["connect"] = (address, listener) => {
+        const transport = connectTransport(address, listener);
+        Bun.sleepSync(300);
+        return transport;
+      };
+      const connecting = OpenFlowClient.connect({ t: "path", path }, { connect: heldUp });
+      await expect(connecting).rejects.toMatchObject({ kind: "lost", message: expect.stringContaining("ECONNRESET") });
+      for (let i = 0; i < 3; i++) expect((await taken.next()).value).toBe("taken");
+    } finally {
+      child.kill();
+      await child.exited;
+    }
   });
 
   test("does not wait for ever for HELLO, or for what the switch is", async () => {

@@ -24,8 +24,8 @@ const requestTimeoutMs = 10_000;
 /** Connecting and HELLO: as above. */
 const connectTimeoutMs = 5_000;
 /**
- * So often it is tried to greet a switch that takes the connection: Open vSwitch ends one that is not greeted within a
- * second, also where it was itself too busy to read the greeting (`timeout_CONNECTING` in its `lib/rconn.c`).
+ * So often it is tried to greet a switch that takes the connection: Open vSwitch ends one on which it was not greeted
+ * within a second (`timeout_CONNECTING` in its `lib/rconn.c`), and a busy machine holds this process up for longer.
  */
 const greetings = 3;
 /** Silence after which an echo is asked for; it ends the connection when it is not answered in `requestTimeoutMs`. */
@@ -59,7 +59,8 @@ export class OpenFlowClient implements Disposable {
   readonly #options: Required<Pick<ClientOptions, "requestMs" | "idleMs">>;
   readonly #opened = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<OpenFlowError>();
-  #isConnected = false;
+  /** The switch had taken the connection, and ended it. */
+  #wasCutOff = false;
   #hasRoom = false;
   #flushing = false;
   #heardAt = performance.now();
@@ -82,8 +83,7 @@ export class OpenFlowClient implements Disposable {
         await client.#greeted(Math.max(1, untilMs - performance.now()), limit);
         return client;
       } catch (caught) {
-        const wasCutOff = client.#isConnected && caught instanceof OpenFlowError && caught.kind === "lost";
-        if (left === 0 || !wasCutOff) throw caught;
+        if (left === 0 || !client.#wasCutOff) throw caught;
       }
     }
   }
@@ -125,13 +125,11 @@ export class OpenFlowClient implements Disposable {
       wake: () => this.#wake(),
     });
     this.#transport = (options.connect ?? connectTransport)(address, {
-      opened: () => {
-        this.#isConnected = true;
-        this.#drained();
-      },
+      opened: () => this.#drained(),
       received: (chunk) => this.#received(chunk),
       drained: () => this.#drained(),
-      ended: (reason) => {
+      ended: (reason, wasTaken) => {
+        this.#wasCutOff = wasTaken;
         const is = reason === "" ? "the switch closed the connection" : reason;
         const action = this.#connection.state.t === "open" ? "go on with the switch" : this.#connecting;
         this.#close(new OpenFlowError("lost", action, is));

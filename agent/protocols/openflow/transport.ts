@@ -59,8 +59,11 @@ export interface TransportListener {
   opened(): void;
   received(chunk: Uint8Array): void;
   drained(): void;
-  /** It could not be opened, or is at its end; empty where the peer closed it in order. */
-  ended(reason: string): void;
+  /**
+   * It could not be opened, or is at its end; empty where the peer closed it in order.
+   * @param wasTaken the peer had taken it, whether or not that was noticed in time for `opened`
+   */
+  ended(reason: string, wasTaken: boolean): void;
 }
 
 export type Connect = (address: OpenFlowAddress, listener: TransportListener) => Transport;
@@ -71,13 +74,19 @@ export const connectTransport: Connect = (address, listener) => {
     address.t === "path" ? { path: address.path } : { host: address.host, port: address.port, noDelay: true },
   );
   let reason = "";
-  socket.on("connect", () => listener.opened());
+  let wasTaken = false;
+  socket.on("connect", () => {
+    wasTaken = true;
+    listener.opened();
+  });
   socket.on("data", (chunk: Uint8Array) => listener.received(chunk));
   socket.on("drain", () => listener.drained());
-  socket.on("error", (error: Error) => {
+  socket.on("error", (error: NodeJS.ErrnoException) => {
     reason = error.message;
+    // As an error of connecting too, where it was closed before this process came to see that it was open.
+    wasTaken ||= error.code === "ECONNRESET";
   });
-  socket.on("close", () => listener.ended(reason));
+  socket.on("close", () => listener.ended(reason, wasTaken));
   return { write: (bytes) => socket.write(bytes), close: () => socket.destroy() };
 };
 
