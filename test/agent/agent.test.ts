@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { CniCode } from "../../shared/errors.ts";
 import { nodeService } from "../../shared/proto/services.ts";
 import { AgentHome, type AgentProcess, bridgeName, eventually, resultOf } from "../support/agent-process.ts";
 import { NetworkSandbox } from "../support/network-sandbox.ts";
@@ -127,11 +128,15 @@ describeWith("an agent with the bridge data path", ["root", "nft"], () => {
 
   test("many ADDs and DELs for one container end in what came last", async () => {
     const netns = await sandbox.addPod();
-    const calls = Array.from({ length: 20 }, () => [
+    const rounds = Array.from({ length: 20 }, () => [
       home.cmd("cmdAdd", "busy", { netns }),
       home.cmd("cmdDel", "busy"),
-    ]).flat();
-    for (const response of await Promise.all(calls)) expect(response.error).toBeUndefined();
+    ]);
+    for (const [added, removed] of await Promise.all(rounds.map((calls) => Promise.all(calls)))) {
+      expect(added?.error).toBeUndefined();
+      // A DEL that is served behind an ADD which began later is refused.
+      if (removed?.error !== undefined) expect(removed.error.code).toBe(CniCode.overtaken);
+    }
     resultOf(await home.cmd("cmdAdd", "busy", { netns }));
     expect(await home.containers()).toEqual(["busy"]);
     await home.cmd("cmdDel", "busy");
