@@ -1,4 +1,5 @@
 import { supportedVersions } from "./shared/cni/versions.ts";
+import { boundedWriter } from "./shared/terminal/bounded-writer.ts";
 import { type CommandGroup, defineCommand, defineGroup } from "./shared/terminal/command.ts";
 import { completionCommand } from "./shared/terminal/completion/completion-command.ts";
 import { exitStatus } from "./shared/terminal/exit-status.ts";
@@ -172,7 +173,7 @@ function processTerminal(): TerminalIo {
   );
   return {
     stdout: (text) => void stdout.write(text),
-    stderr: (text) => void stderr.write(text),
+    stderr: boundedWriter(stderr),
     stdin: () => Bun.stdin.bytes(),
     env: process.env,
     ...(stdout.isTTY ? { columns: stdout.columns } : {}),
