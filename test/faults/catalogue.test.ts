@@ -21,7 +21,7 @@ describeWith(`faults: each by itself on a kernel bridge, seed ${seed}`, needs, (
     const plugin = { addTimeoutMs: 10_000, delTimeoutMs: 5_000 };
     node = await BridgeNode.start({ clock: true, dataDirMb: 24, plugin });
   };
-  beforeAll(begin, 60_000);
+  beforeAll(begin);
   afterEach(async ({ task }) => {
     // What one test has left is no fault of the next.
     if (task.result?.state !== "fail") return;

@@ -27,7 +27,7 @@ describeWith(
       node = await BridgeNode.start();
       bystander = await added(await node.makePod());
     };
-    beforeAll(begin, 60_000);
+    beforeAll(begin);
     afterEach(async ({ task }) => {
       // What one test has left is no fault of the next.
       if (task.result?.state !== "fail") return;

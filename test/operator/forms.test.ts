@@ -35,7 +35,7 @@ describeWith("forms of status and doctor, by the socket and from a bundle", ["li
     expect((await runAt("pipette bundle", bundleCommand, words)).stderr).toMatch(
       /^without nodes\/here\/flows\.json: .*\n$/,
     );
-  }, 60_000);
+  });
   afterAll(() => stack.disposeAsync());
 
   async function add(id: string, name: string): Promise<void> {
@@ -71,7 +71,6 @@ describeWith("forms of status and doctor, by the socket and from a bundle", ["li
         expect(Bun.YAML.parse((await run(name, ...way, "-o", "yaml")).stdout)).toEqual(document);
       }
     },
-    60_000,
   );
 
   test("status of one node as text, and wide; of all a line each", async () => {
@@ -101,7 +100,7 @@ describeWith("forms of status and doctor, by the socket and from a bundle", ["li
     const findings = JSON.parse(stdout).findings as { code: string }[];
     const wide = await run("doctor", "--config", home.configFile, "-o", "wide");
     for (const { code } of findings) expect(wide.stdout).toContain(`  code: ${code}\n`);
-  }, 30_000);
+  });
 
   test.each<[string, string[], RegExp]>([
     ["status", ["--json", "-o", "yaml"], /^Cannot choose a form: "--json" and "--output yaml" are both there/],
@@ -143,7 +142,7 @@ describeWith("forms of status and doctor, by the socket and from a bundle", ["li
     await eventually(has(3), "a pod of the next agent");
     expect(watching.stderr.trimEnd().split("\n")).toHaveLength(1);
     await watching.end();
-  }, 60_000);
+  });
 
   test("a doctor watches its node also without an agent", async () => {
     const watching = started("doctor", "--config", home.configFile, "--watch", "-o", "json");
@@ -152,5 +151,5 @@ describeWith("forms of status and doctor, by the socket and from a bundle", ["li
     await agent.end();
     await eventually(() => looks() > 1 && watching.stdout.includes('"agent-away"'), "the agent that went");
     await watching.end();
-  }, 60_000);
+  });
 });

@@ -62,7 +62,7 @@ describeWith("the suite of network policies on Open vSwitch", ["root", "openvswi
         ipsOf: (pod) => [`10.77.0.${10 + nine.indexOf(pod)}`, `fd77::${10 + nine.indexOf(pod)}`],
       }),
     );
-  }, 60_000);
+  });
   afterAll(() => stack.disposeAsync());
 
   test.each(netpolCases)("$name", async (each) => {

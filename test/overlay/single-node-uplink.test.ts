@@ -144,28 +144,24 @@ describeWith("a node whose own interface is a port of the pods' bridge", ["root"
     test.each([
       ["while the agent runs", true],
       ["while it does not", false],
-    ])(
-      "%s: addresses and routes come back",
-      async (_when, isRunning) => {
-        const node = await routed();
-        const pod = await node.addPod("a");
-        const before = await ownOf(node);
-        // One that goes on makes the bridge again before the switch has taken it away.
-        if (isRunning) node.agent.signal("SIGSTOP");
-        else await node.agent.end("SIGKILL");
-        await loseSwitch(node);
-        expect(await holdersOf(node)).toEqual([]);
-        if (isRunning) node.agent.signal("SIGCONT");
-        else await node.startAgent();
-        await eventually(async () => Bun.deepEquals(await ownOf(node).catch(() => []), before), "what the node had");
-        for (const i of [0, 1] as const) {
-          await eventually(() => answers(node.namespace, external[i]), "an answer to the node");
-          await eventually(() => answers(pod.namespace, external[i]), "an answer to the pod");
-        }
-        expect(await holdersOf(node)).toEqual(["br-int"]);
-      },
-      60_000,
-    );
+    ])("%s: addresses and routes come back", async (_when, isRunning) => {
+      const node = await routed();
+      const pod = await node.addPod("a");
+      const before = await ownOf(node);
+      // One that goes on makes the bridge again before the switch has taken it away.
+      if (isRunning) node.agent.signal("SIGSTOP");
+      else await node.agent.end("SIGKILL");
+      await loseSwitch(node);
+      expect(await holdersOf(node)).toEqual([]);
+      if (isRunning) node.agent.signal("SIGCONT");
+      else await node.startAgent();
+      await eventually(async () => Bun.deepEquals(await ownOf(node).catch(() => []), before), "what the node had");
+      for (const i of [0, 1] as const) {
+        await eventually(() => answers(node.namespace, external[i]), "an answer to the node");
+        await eventually(() => answers(pod.namespace, external[i]), "an answer to the pod");
+      }
+      expect(await holdersOf(node)).toEqual(["br-int"]);
+    });
 
     test("a node that is one of many joins again, which takes its addresses", async () => {
       await using scratch = scratchUntilEnd("pt-nodes-");
