@@ -44,6 +44,24 @@ describeWith(
     const reached = () =>
       eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "an answer of the other");
 
+    /** What the daemon of a node tells of its device. */
+    const controlText = async (node: LabNode): Promise<string> => {
+      const told = Promise.withResolvers<string>();
+      let text = "";
+      using _ = await Bun.connect({
+        unix: `/proc/${node.processes("wireguard-go")[0]}/root/run/wireguard/${encryptingDevice}.sock`,
+        socket: {
+          open: (socket) => void socket.write("get=1\n\n"),
+          data: (_, bytes) => {
+            text += bytes.toString();
+            if (text.endsWith("\n\n")) told.resolve(text);
+          },
+          close: () => told.resolve(text),
+        },
+      });
+      return await told.promise;
+    };
+
     /** Nothing that pods have said, and nothing of theirs in any tunnel, has been between the nodes. */
     const expectNothingClear = (): void => {
       expect(capture.having(marker)).toBe(0);
@@ -66,6 +84,11 @@ describeWith(
       expectNothingClear();
       expect(capture.kinds().get("wireguard")).toBeGreaterThanOrEqual(12);
       expect(await shortcomings(lab.node(1))).toBe("");
+    });
+
+    test("each greets the other now and then, also the one that left it to the other to begin", async () => {
+      for (const node of lab.nodes)
+        await expect.poll(() => controlText(node)).toContain("\npersistent_keepalive_interval=25\n");
     });
 
     test("the largest packet fills the link, and one byte more does not pass", async () => {

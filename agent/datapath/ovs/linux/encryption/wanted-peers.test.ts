@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { formatIp, parseCidr, parseIp } from "../../../../../shared/net/ip.ts";
 import type { ClusterNode } from "../../../../cluster/node-registry.ts";
 import type { Agreed } from "./handshake-ages.ts";
-import { idlePeers, peerChanges, silentPeers, wantedPeers } from "./wanted-peers.ts";
+import { greetsSecond, idlePeers, peerChanges, silentPeers, wantedPeers } from "./wanted-peers.ts";
 
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 const node = (number: number, changes: Partial<ClusterNode> = {}): ClusterNode => ({
@@ -42,6 +42,25 @@ test("a new peer is there before it gets its blocks, and is greeted; who goes ge
   ]);
 });
 
+test("of two that come to know each other one greets first, and the other adds it without a greeting", () => {
+  const [one, two] = wantedPeers([node(1), node(2)], both).peers as [(typeof peers)[0], (typeof peers)[0]];
+  expect([greetsSecond(one.key, two, []), greetsSecond(two.key, one, [])]).toEqual([false, true]);
+  const greetsLater = (peer: typeof one): boolean => greetsSecond(two.key, peer, []);
+  expect(peerChanges({ peers: [] }, [one], port, new Map(), greetsLater)).toEqual([
+    { publicKey: one.key, allowed: [] },
+    { publicKey: one.key, endpoint: at("172.30.0.1"), allowed: one.allowed },
+  ]);
+});
+
+test("a node that has taken another key is greeted at once, whichever the keys are: packets wait for that", () => {
+  const [before, now] = [
+    wantedPeers([node(1)], both).peers,
+    { ...wantedPeers([node(1)], both).peers[0]!, key: key(3) },
+  ];
+  expect(greetsSecond(key(9), now, before)).toBe(false);
+  expect(greetsSecond(key(9), now, [])).toBe(true);
+});
+
 test("who has gone is idle, and nothing more is said of it", () => {
   const idle = { ...standing, publicKey: key(9), allowed: [] };
   const is = { ...standing, endpoint: at("172.30.0.2") };
@@ -66,7 +85,7 @@ test("an address that the registry tells anew is used at once", () => {
 
 test("with another address of this node every end is told once more, where it is known to be now", () => {
   const moved = { ...standing, endpoint: at("172.30.0.77") };
-  expect(peerChanges({ peers: [moved] }, peers, port, told, true)).toEqual([
+  expect(peerChanges({ peers: [moved] }, peers, port, told, () => false, true)).toEqual([
     { publicKey: key(2), endpoint: at("172.30.0.77") },
   ]);
 });

@@ -48,6 +48,7 @@ export function wantedPeers(
  * Who is not wanted gets nothing more, and is there as long as what was read for it has not been sent: `idlePeers`. An
  * end that has moved by itself stays where it is until the registry tells another address than before.
  * @param told the address that the device was told last of each key
+ * @param greetsLater who is not greeted yet (`greetsSecond`); absent: nobody
  * @param again tells every end once more where the others are, as they are known now: a daemon goes on sending from an
  * address that the node no longer has, until then
  */
@@ -56,6 +57,7 @@ export function peerChanges(
   wanted: readonly WantedPeer[],
   port: number,
   told: ReadonlyMap<string, string>,
+  greetsLater: (peer: WantedPeer) => boolean = () => false,
   again = false,
 ): readonly PeerChange[] {
   const [isWanted, byKey] = [
@@ -64,7 +66,8 @@ export function peerChanges(
   ];
   const gone = standing.filter(({ publicKey, allowed }) => !isWanted.has(publicKey) && allowed.length > 0);
   return [
-    ...wanted.flatMap(({ key, ip, allowed }) => {
+    ...wanted.flatMap((peer) => {
+      const { key, ip, allowed } = peer;
       const is = byKey.get(key);
       const hasMoved = is?.endpoint === undefined || told.get(key) !== formatIp(ip);
       const hasOthers = is === undefined || blocks(is.allowed) !== blocks(allowed);
@@ -76,13 +79,23 @@ export function peerChanges(
           publicKey: key,
           ...((hasMoved || again) && known !== undefined ? { endpoint: known } : {}),
           ...(hasOthers ? { allowed } : {}),
-          ...(is === undefined ? { keepaliveSeconds } : {}),
+          ...(is === undefined && !greetsLater(peer) ? { keepaliveSeconds } : {}),
         },
       ];
     }),
     ...gone.map(({ publicKey }) => ({ publicKey, allowed: [] })),
   ];
 }
+
+/**
+ * Whether this node leaves it to the other to greet first. Two that greet each other at once undo each other's handshake,
+ * and the next attempt of either comes after five seconds (WireGuard's REKEY_TIMEOUT). Of two that come to know each other only one
+ * greets at once, therefore: the one whose key is the lower one. Who has only taken another key is greeted at once by
+ * everybody, because packets wait for that, and greets nobody itself.
+ * @param known the nodes that were wanted before
+ */
+export const greetsSecond = (own: string, { node, key }: WantedPeer, known: readonly WantedPeer[]): boolean =>
+  own > key && !known.some((one) => one.node === node);
 
 /** Keys of those that are not wanted and get nothing more. */
 export function idlePeers({ peers }: Pick<DeviceState, "peers">, wanted: readonly WantedPeer[]): readonly string[] {

@@ -17,7 +17,16 @@ import type { WireGuardOptions } from "../../options.ts";
 import { HandshakeAges } from "./handshake-ages.ts";
 import { KeyLife } from "./key-life.ts";
 import { LastingTroubles } from "./lasting-troubles.ts";
-import { idlePeers, peerChanges, type SilentPeer, silentPeers, type WantedPeer, wantedPeers } from "./wanted-peers.ts";
+import {
+  greetsSecond,
+  idlePeers,
+  keepaliveSeconds,
+  peerChanges,
+  type SilentPeer,
+  silentPeers,
+  type WantedPeer,
+  wantedPeers,
+} from "./wanted-peers.ts";
 import { type OpenedDevice, openDevice } from "./wireguard-link.ts";
 
 /** How often it looks whether a new key is due, and whether all nodes agree on keys. */
@@ -27,6 +36,8 @@ const lookMs = 5_000;
  * former key.
  */
 const settleMs = 3_000;
+/** After this time a node greets also whom it left to greet first: it may have done so before this one was there. */
+const greetSecondMs = 1_000;
 /** After a rotation that has failed, or was for the clock's sake: each costs the nodes a handshake. */
 const rotateAgainMs = 60_000;
 
@@ -72,6 +83,9 @@ export class WireGuard implements AsyncDisposable {
   #last: Promise<unknown> = Promise.resolve();
   readonly #troubles: LastingTroubles;
   #isDisposed = false;
+  /** By keys of peers that are not greeted yet: from when on they are. */
+  readonly #ungreeted = new Map<string, number>();
+  #greeting: ReturnType<typeof setTimeout> | undefined;
   /** When a peer has come, or has got another key. */
   #peersChangedMs = 0;
   /** A new key is not tried before. */
@@ -111,6 +125,7 @@ export class WireGuard implements AsyncDisposable {
       const { peers, strangers } = wantedPeers(all, this.#ownFamilies);
       const privateKey = privateKeyIn(this.#needs.dataDir);
       const own = publicKeyOf(privateKey);
+      const known = this.#wanted;
       this.#wanted = peers.filter(({ key }) => key !== own);
       const impostors = peers.filter(({ key }) => key === own);
       this.#strangers = [
@@ -126,14 +141,17 @@ export class WireGuard implements AsyncDisposable {
       const again = this.#addresses !== undefined && this.#addresses !== addresses;
       // Somebody has deleted the key's file, and a new one was made.
       if (state.publicKey !== undefined && state.publicKey !== own) this.#mustAnnounce = true;
-      const changes = peerChanges(state, this.#wanted, port, this.#told, again);
+      const greetsLater = (peer: WantedPeer): boolean => greetsSecond(own, peer, known);
+      const changes = peerChanges(state, this.#wanted, port, this.#told, greetsLater, again);
       await device.change({
         ...(state.publicKey === own ? {} : { privateKey }),
         ...(state.listenPort === port ? {} : { listenPort: port }),
         peers: changes,
       });
-      if (changes.some(({ keepaliveSeconds }) => keepaliveSeconds !== undefined))
-        this.#peersChangedMs = performance.now();
+      const standing = new Set(state.peers.map(({ publicKey }) => publicKey));
+      const added = this.#wanted.filter(({ key }) => !standing.has(key));
+      if (added.length > 0) this.#peersChangedMs = performance.now();
+      this.#greetLater(added.filter(greetsLater).map(({ key }) => key));
       this.#addresses = addresses;
       this.#told = new Map(this.#wanted.map(({ key, ip }) => [key, formatIp(ip)]));
       return this.#strangers;
@@ -148,6 +166,7 @@ export class WireGuard implements AsyncDisposable {
   /** The device goes on. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isDisposed = true;
+    clearTimeout(this.#greeting);
     await this.#loop[Symbol.asyncDispose]();
     await this.#last;
     this.#opened?.[Symbol.dispose]();
@@ -208,6 +227,7 @@ export class WireGuard implements AsyncDisposable {
     if (this.#opened === undefined || this.#life === undefined) return undefined;
     this.#troubles.look([...this.#strangers, ...(await this.#silent()).map(({ is }) => is)]);
     await this.#alone(() => this.#removeIdle());
+    await this.#alone(() => this.#greetDue());
     const { announce, keysByHand } = this.#needs;
     if (this.#mustAnnounce && announce !== undefined) {
       await announce();
@@ -227,6 +247,29 @@ export class WireGuard implements AsyncDisposable {
     await this.#alone(() => this.#rotate(announce));
     this.#life.renewed(Date.now(), performance.now());
     return undefined;
+  }
+
+  #greetLater(keys: readonly string[]): void {
+    for (const key of keys) this.#ungreeted.set(key, performance.now() + greetSecondMs);
+    if (this.#ungreeted.size === 0) return;
+    // A device that does not take it now is asked again with the next look.
+    this.#greeting ??= setTimeout(() => {
+      this.#greeting = undefined;
+      void this.#alone(() => this.#greetDue()).catch(() => undefined);
+    }, greetSecondMs);
+  }
+
+  async #greetDue(): Promise<void> {
+    const device = this.#opened?.device;
+    if (device === undefined || this.#ungreeted.size === 0) return;
+    const now = performance.now();
+    const due = [...this.#ungreeted].filter(([, fromMs]) => fromMs <= now).map(([key]) => key);
+    // Only who is there: another one would be made a peer.
+    const { peers } = await device.read();
+    const greeted = peers.filter(({ publicKey }) => due.includes(publicKey));
+    await device.change({ peers: greeted.map(({ publicKey }) => ({ publicKey, keepaliveSeconds })) });
+    for (const key of due) this.#ungreeted.delete(key);
+    if (!this.#isDisposed) this.#greetLater([]);
   }
 
   /** Not before the second look: what was read for them is on its way by then. */
