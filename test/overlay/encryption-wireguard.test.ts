@@ -44,14 +44,14 @@ describeWith(
     const reached = () =>
       eventually(() => answers(near.namespace, far.address(4), { seconds: 1 }), "an answer of the other");
 
-    /** What the daemon of a node tells of its device. */
-    const controlText = async (node: LabNode): Promise<string> => {
+    /** What the daemon of a node answers, as it is told to without an agent. */
+    const control = async (node: LabNode, request = "get=1\n\n"): Promise<string> => {
       const told = Promise.withResolvers<string>();
       let text = "";
       using _ = await Bun.connect({
         unix: `/proc/${node.processes("wireguard-go")[0]}/root/run/wireguard/${encryptingDevice}.sock`,
         socket: {
-          open: (socket) => void socket.write("get=1\n\n"),
+          open: (socket) => void socket.write(request),
           data: (_, bytes) => {
             text += bytes.toString();
             if (text.endsWith("\n\n")) told.resolve(text);
@@ -87,8 +87,17 @@ describeWith(
     });
 
     test("each greets the other now and then, also the one that left it to the other to begin", async () => {
-      for (const node of lab.nodes)
-        await expect.poll(() => controlText(node)).toContain("\npersistent_keepalive_interval=25\n");
+      const greets = (node: LabNode) =>
+        expect.poll(() => control(node)).toContain("\npersistent_keepalive_interval=25\n");
+      for (const node of lab.nodes) await greets(node);
+      // As where the agent was killed before it greeted.
+      const node = lab.node(1);
+      const key = /^public_key=.*$/m.exec(await control(node))?.[0];
+      await node.agent.end("SIGKILL");
+      await control(node, `set=1\n${key}\npersistent_keepalive_interval=0\n\n`);
+      expect(await control(node)).toContain("\npersistent_keepalive_interval=0\n");
+      await node.startAgent();
+      await greets(node);
     });
 
     test("the largest packet fills the link, and one byte more does not pass", async () => {

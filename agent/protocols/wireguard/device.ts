@@ -30,6 +30,8 @@ export interface PeerState {
   readonly publicKey: string;
   readonly endpoint?: Endpoint;
   readonly allowed: readonly Cidr[];
+  /** 0: none. */
+  readonly keepaliveSeconds: number;
   /** Seconds of the clock; 0: there was none yet. */
   readonly handshakeAt: number;
   readonly receivedBytes: number;

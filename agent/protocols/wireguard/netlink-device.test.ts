@@ -55,11 +55,20 @@ test("an answer is read as the change was written, and its parts are joined", ()
   const endpoint = { ip: parseIp("fd30::2")!, port: 51_820 };
   const part = (blocks: typeof allowed) =>
     readDevicePart({
-      body: bodyOf(changeMessages(30, "wg0", { peers: [{ publicKey: key(1), endpoint, allowed: blocks }] })[0]!),
+      body: bodyOf(
+        changeMessages(30, "wg0", {
+          peers: [{ publicKey: key(1), endpoint, allowed: blocks, keepaliveSeconds: 25 }],
+        })[0]!,
+      ),
     });
   const whole = joinParts([part(allowed.slice(0, 1)), part(allowed.slice(1))]);
   expect(whole.peers).toHaveLength(1);
-  expect(whole.peers[0]).toMatchObject({ publicKey: key(1), handshakeAt: 0, endpoint: { port: 51_820 } });
+  expect(whole.peers[0]).toMatchObject({
+    publicKey: key(1),
+    handshakeAt: 0,
+    keepaliveSeconds: 25,
+    endpoint: { port: 51_820 },
+  });
   expect(whole.peers[0]?.allowed.map(formatCidr)).toEqual(["10.1.2.0/24", "fd10::/64"]);
 });
 

@@ -154,6 +154,7 @@ function readPeer(bytes: Uint8Array): PeerState | undefined {
     allowed: [...readAttributes(peer.bytes(Peer.allowed) ?? new Uint8Array(0))].flatMap(
       ([, one]) => readBlock(one) ?? [],
     ),
+    keepaliveSeconds: peer.u16(Peer.keepalive) ?? 0,
     handshakeAt: long(peer.bytes(Peer.handshake)),
     receivedBytes: long(peer.bytes(Peer.received)),
     sentBytes: long(peer.bytes(Peer.sent)),

@@ -45,6 +45,7 @@ test("a device is read without its private key", () => {
     `public_key=${hex}`,
     "preshared_key=".padEnd(78, "0"),
     "endpoint=172.30.0.2:51821",
+    "persistent_keepalive_interval=25",
     "last_handshake_time_sec=1700000000",
     "last_handshake_time_nsec=5",
     "rx_bytes=92",
@@ -65,10 +66,16 @@ test("a device is read without its private key", () => {
     Buffer.from(secret).toString("base64"),
   );
   const [first, second] = device.peers;
-  expect(first).toMatchObject({ publicKey: key, handshakeAt: 1_700_000_000, receivedBytes: 92, sentBytes: 148 });
+  expect(first).toMatchObject({
+    publicKey: key,
+    keepaliveSeconds: 25,
+    handshakeAt: 1_700_000_000,
+    receivedBytes: 92,
+    sentBytes: 148,
+  });
   expect(first?.endpoint && `${formatIp(first.endpoint.ip)} ${first.endpoint.port}`).toBe("172.30.0.2 51821");
   expect(first?.allowed.map(formatCidr)).toEqual(["10.10.1.0/24", "fd10:0:0:1::/64"]);
-  expect(second).toMatchObject({ allowed: [], handshakeAt: 0 });
+  expect(second).toMatchObject({ allowed: [], keepaliveSeconds: 0, handshakeAt: 0 });
 });
 
 test("a device without a key has none", () => {

@@ -69,8 +69,7 @@ export function readDevice(lines: readonly (readonly [string, string])[]): Devic
   const peers: Mutable<PeerState>[] = [];
   for (const [key, value] of lines) {
     const peer = peers.at(-1);
-    if (key === "public_key")
-      peers.push({ publicKey: base64Of(hex(value)), allowed: [], handshakeAt: 0, receivedBytes: 0, sentBytes: 0 });
+    if (key === "public_key") peers.push({ publicKey: base64Of(hex(value)), allowed: [], ...nothingYet });
     else if (key === "private_key")
       publicKey = /^0*$/.test(hex(value)) ? undefined : publicKeyOf(Buffer.from(value, "hex"));
     else if (key === "listen_port") listenPort = number(value);
@@ -79,6 +78,8 @@ export function readDevice(lines: readonly (readonly [string, string])[]): Devic
   return { ...(publicKey === undefined ? {} : { publicKey }), listenPort, peers };
 }
 
+const nothingYet = { keepaliveSeconds: 0, handshakeAt: 0, receivedBytes: 0, sentBytes: 0 };
+
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 function readPeerLine(peer: Mutable<PeerState>, key: string, value: string): void {
@@ -86,6 +87,7 @@ function readPeerLine(peer: Mutable<PeerState>, key: string, value: string): voi
   const endpoint = key === "endpoint" ? readEndpoint(value) : undefined;
   if (cidr !== undefined) peer.allowed = [...peer.allowed, cidr];
   if (endpoint !== undefined) peer.endpoint = endpoint;
+  if (key === "persistent_keepalive_interval") peer.keepaliveSeconds = number(value);
   if (key === "last_handshake_time_sec") peer.handshakeAt = number(value);
   if (key === "rx_bytes") peer.receivedBytes = number(value);
   if (key === "tx_bytes") peer.sentBytes = number(value);

@@ -4,7 +4,7 @@ import { HandshakeAges } from "./handshake-ages.ts";
 const dayS = 86_400;
 const clockS = 1_800_000_000;
 const peer = (publicKey: string, handshakeAt: number) => ({
-  ...{ publicKey, handshakeAt, allowed: [], receivedBytes: 0, sentBytes: 0 },
+  ...{ publicKey, handshakeAt, allowed: [], keepaliveSeconds: 25, receivedBytes: 0, sentBytes: 0 },
 });
 /** Looks at one peer after so many seconds, at that time of the clock. */
 const look = (ages: HandshakeAges, steadyS: number, nowS: number, at: number): number =>

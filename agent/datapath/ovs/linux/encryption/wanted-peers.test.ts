@@ -29,7 +29,14 @@ test("who does not encrypt likewise is named and gets nothing", () => {
 });
 
 const { peers } = wantedPeers([node(2)], both);
-const standing = { publicKey: key(2), allowed: peers[0]!.allowed, handshakeAt: 0, receivedBytes: 0, sentBytes: 0 };
+const standing = {
+  publicKey: key(2),
+  allowed: peers[0]!.allowed,
+  keepaliveSeconds: 25,
+  handshakeAt: 0,
+  receivedBytes: 0,
+  sentBytes: 0,
+};
 const at = (ip: string) => ({ ip: parseIp(ip)!, port });
 const told = new Map([[key(2), "172.30.0.2"]]);
 

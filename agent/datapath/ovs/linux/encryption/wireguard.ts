@@ -148,10 +148,14 @@ export class WireGuard implements AsyncDisposable {
         ...(state.listenPort === port ? {} : { listenPort: port }),
         peers: changes,
       });
-      const standing = new Set(state.peers.map(({ publicKey }) => publicKey));
-      const added = this.#wanted.filter(({ key }) => !standing.has(key));
-      if (added.length > 0) this.#peersChangedMs = performance.now();
-      this.#greetLater(added.filter(greetsLater).map(({ key }) => key));
+      const standing = new Map(state.peers.map((peer) => [peer.publicKey, peer]));
+      if (this.#wanted.some(({ key }) => !standing.has(key))) this.#peersChangedMs = performance.now();
+      const ungreeted = this.#wanted.filter((peer) => {
+        const is = standing.get(peer.key);
+        // An agent that was killed may have left some that stand.
+        return is === undefined ? greetsLater(peer) : is.keepaliveSeconds === 0 && !this.#ungreeted.has(peer.key);
+      });
+      this.#greetLater(ungreeted.map(({ key }) => key));
       this.#addresses = addresses;
       this.#told = new Map(this.#wanted.map(({ key, ip }) => [key, formatIp(ip)]));
       return this.#strangers;
