@@ -74,12 +74,12 @@ test("a process whose stderr nobody reads goes on with little memory, and tells 
   const unread = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
   const stderr = openSync(fifo, constants.O_WRONLY);
   try {
-    const child = Bun.spawn([process.execPath, "-e", script], { stdin: "pipe", stdout: "pipe", stderr });
+    await using child = Bun.spawn([process.execPath, "-e", script], { stdin: "pipe", stdout: "pipe", stderr });
     closeSync(stderr);
     const { value } = await child.stdout.getReader().read();
     // Without a bound it is some 200.
     expect(Number(new TextDecoder().decode(value))).toBeLessThan(80);
-    const reader = Bun.spawn(["cat", fifo], { stdout: "pipe" });
+    await using reader = Bun.spawn(["cat", fifo], { stdout: "pipe" });
     const text = new Response(reader.stdout).text();
     child.stdin.end();
     expect(await child.exited).toBe(0);

@@ -89,9 +89,9 @@ export function peerChanges(
 
 /**
  * Whether this node leaves it to the other to greet first. Two that greet each other at once undo each other's handshake,
- * and the next attempt of either comes after five seconds (WireGuard's REKEY_TIMEOUT). Of two that come to know each other only one
- * greets at once, therefore: the one whose key is the lower one. Who has only taken another key is greeted at once by
- * everybody, because packets wait for that, and greets nobody itself.
+ * and the next attempt of either comes after five seconds (WireGuard's REKEY_TIMEOUT). So of two that come to know each
+ * other only one greets at once: the one whose key is the lower one. Who has only taken another key is greeted at once
+ * by everybody, because packets wait for that, and greets nobody itself.
  * @param known the nodes that were wanted before
  */
 export const greetsSecond = (own: string, { node, key }: WantedPeer, known: readonly WantedPeer[]): boolean =>
