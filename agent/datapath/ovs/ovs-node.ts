@@ -22,7 +22,7 @@ import { compareFlows, driftLoop } from "./program/drift.ts";
 import { type FlowSet, type FlowSetChanges, isRefusedFlowSet } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
 import { OpenFlowProgram } from "./program/mod.ts";
-import { FlowCache } from "./switch-control.ts";
+import { FlowCache, knownNeighbours } from "./switch-control.ts";
 import { baseKey, degradedSwitch, measureSwitch } from "./switch-health.ts";
 import { SwitchPresence, withCniErrors } from "./switch-presence.ts";
 import { OvsTracing, type TracedNode, waysText } from "./tracing/mod.ts";
@@ -353,7 +353,8 @@ export class OvsNode implements OverlayNode {
     const ofport = (): number => this.#running?.context.tunnel?.ofport ?? tunnel.ofport;
     const ends = () => (this.#running === undefined ? [] : tunnelEnds(this.#running.context, this.#reached));
     const post: OpenFlowProgram["post"] = (requests) => program.post(requests);
-    this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport, ends, post }));
+    const known = () => knownNeighbours(this.#options.database);
+    this.#neighbours = this.#resources.use(new TunnelNeighbours({ ofport, ends, post, known }));
   }
 
   async #setUpHost(): Promise<void> {

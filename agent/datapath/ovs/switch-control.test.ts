@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createLogger } from "../../../shared/log.ts";
 import { describeWith } from "../../../test/support/requires.ts";
 import { scratchDir } from "../../../test/support/scratch-dir.ts";
-import { crowdedSwitch, FlowCache } from "./switch-control.ts";
+import { crowdedSwitch, FlowCache, knownNeighbours } from "./switch-control.ts";
 
 /** ovs-vswitchd beside a database: what it answers by command, and what it was asked. */
 function daemon(answers: Readonly<Record<string, string>>) {
@@ -42,6 +42,18 @@ describeWith("a switch in user space", ["linux"], () => {
     expect(switchd.asked).toEqual(["dpctl/ct-get-nconns netdev@ovs-netdev", "dpctl/ct-get-maxconns netdev@ovs-netdev"]);
   });
 
+  test("knows neighbours, of which it says whom it no longer uses", async () => {
+    using switchd = daemon({
+      "tnl/neigh/show": `IP                                            MAC                 Bridge
+==========================================================================
+192.0.2.2                                     02:00:00:00:00:02   br-phy
+192.0.2.3                                     02:00:00:00:00:03   br-phy STALE
+2001:db8::2                                   02:00:00:00:00:02   br-phy
+`,
+    });
+    expect(await knownNeighbours(switchd.database)).toEqual(new Set(["192.0.2.2", "2001:db8::2"]));
+  });
+
   test("forgets its cache at once, and a second time, and not again", async () => {
     using switchd = daemon({});
     const lines: string[] = [];
@@ -63,6 +75,7 @@ test("a switch in the kernel is not asked, nor is one that is elsewhere", async 
   expect(switchd.asked).toEqual([]);
   const remote = "tcp:127.0.0.1:1";
   expect(await crowdedSwitch("netdev", remote)).toEqual([]);
+  expect(await knownNeighbours(remote)).toEqual(new Set());
   const lines: string[] = [];
   await using cache = new FlowCache(
     remote,

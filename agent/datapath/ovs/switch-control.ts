@@ -1,5 +1,6 @@
 import { ReconcileLoop } from "../../../shared/async/reconcile-loop.ts";
 import type { Logger } from "../../../shared/log.ts";
+import { formatIp, parseIp } from "../../../shared/net/ip.ts";
 import type { SwitchKind } from "../../config/ovs-config.ts";
 import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
@@ -79,4 +80,20 @@ export async function crowdedSwitch(kind: SwitchKind, database: string): Promise
   using control = await openControl(places, action);
   const ask = async (what: string): Promise<number> => Number(await control.ask(`dpctl/${what}`, [dataPath], action));
   return nearlyFull("the switch (dpctl/ct-set-maxconns)", await ask("ct-get-nconns"), await ask("ct-get-maxconns"));
+}
+
+/**
+ * The addresses whose MAC a switch in user space knows for its tunnels, as `formatIp` writes them; none where its socket
+ * for commands is not beside the database's. @throws {CniError} 7, 11
+ */
+export async function knownNeighbours(database: string): Promise<ReadonlySet<string>> {
+  const action = "look whom the switch knows beyond its tunnels";
+  const places = await controlPlaces(parseAddress(database));
+  if (places.length === 0) return new Set();
+  using control = await openControl(places, action);
+  const lines = (await control.ask("tnl/neigh/show", [], action)).split("\n");
+  // Under a head of two lines: address, MAC, bridge, and "STALE" behind what is no longer used.
+  const current = lines.filter((line) => !line.endsWith(" STALE"));
+  const addresses = current.map((line) => parseIp(line.split(" ", 1)[0] ?? ""));
+  return new Set(addresses.flatMap((address) => (address === undefined ? [] : [formatIp(address)])));
 }

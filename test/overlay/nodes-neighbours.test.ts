@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compileExecutables } from "../conformance/plugin.ts";
+import { describeWith } from "../support/requires.ts";
+import { Lab } from "./lab/lab.ts";
+import type { LabPod } from "./lab/lab-pod.ts";
+import { answers } from "./lab/reach.ts";
+
+describeWith("a node that another one knows before it can be reached", ["root", "openvswitch", "nft", "etcd"], () => {
+  let lab: Lab;
+  let pods: readonly [LabPod, LabPod];
+
+  beforeAll(async () => {
+    compileExecutables();
+    lab = await Lab.start({ nodes: ["a", "a"] });
+    pods = [await lab.node(1).addPod("web"), await lab.node(2).addPod("far")];
+  });
+  afterAll(() => lab?.[Symbol.asyncDispose]());
+
+  test("half a second after it can be, the first ping is answered", async () => {
+    const [near, far] = [lab.node(1), lab.node(2)];
+    await near.agent.end("SIGKILL");
+    await far.namespace.ip("link set nic0 down");
+    await near.vswitch.switchControl("tnl/neigh/flush");
+    await near.startAgent();
+    await Bun.sleep(1_500);
+    expect(await near.vswitch.switchControl("tnl/neigh/show")).not.toContain(far.addresses[0]);
+    await far.namespace.ip("link set nic0 up");
+    await Bun.sleep(500);
+    expect(await answers(pods[0].namespace, pods[1].address(4), { seconds: 1 })).toBe(true);
+  });
+});
