@@ -83,8 +83,7 @@ export class WireGuard implements AsyncDisposable {
   #last: Promise<unknown> = Promise.resolve();
   readonly #troubles: LastingTroubles;
   #isDisposed = false;
-  /** By keys of peers that are not greeted yet: from when on they are. */
-  readonly #ungreeted = new Map<string, number>();
+  /** For peers that are not greeted yet. */
   #greeting: ReturnType<typeof setTimeout> | undefined;
   /** When a peer has come, or has got another key. */
   #peersChangedMs = 0;
@@ -150,12 +149,12 @@ export class WireGuard implements AsyncDisposable {
       });
       const standing = new Map(state.peers.map((peer) => [peer.publicKey, peer]));
       if (this.#wanted.some(({ key }) => !standing.has(key))) this.#peersChangedMs = performance.now();
-      const ungreeted = this.#wanted.filter((peer) => {
+      // An agent that was killed may have left some that stand.
+      const isUngreeted = this.#wanted.some((peer) => {
         const is = standing.get(peer.key);
-        // An agent that was killed may have left some that stand.
-        return is === undefined ? greetsLater(peer) : is.keepaliveSeconds === 0 && !this.#ungreeted.has(peer.key);
+        return is === undefined ? greetsLater(peer) : is.keepaliveSeconds === 0;
       });
-      this.#greetLater(ungreeted.map(({ key }) => key));
+      if (isUngreeted) this.#greetSoon();
       this.#addresses = addresses;
       this.#told = new Map(this.#wanted.map(({ key, ip }) => [key, formatIp(ip)]));
       return this.#strangers;
@@ -231,7 +230,6 @@ export class WireGuard implements AsyncDisposable {
     if (this.#opened === undefined || this.#life === undefined) return undefined;
     this.#troubles.look([...this.#strangers, ...(await this.#silent()).map(({ is }) => is)]);
     await this.#alone(() => this.#removeIdle());
-    await this.#alone(() => this.#greetDue());
     const { announce, keysByHand } = this.#needs;
     if (this.#mustAnnounce && announce !== undefined) {
       await announce();
@@ -253,27 +251,22 @@ export class WireGuard implements AsyncDisposable {
     return undefined;
   }
 
-  #greetLater(keys: readonly string[]): void {
-    for (const key of keys) this.#ungreeted.set(key, performance.now() + greetSecondMs);
-    if (this.#ungreeted.size === 0) return;
-    // A device that does not take it now is asked again with the next look.
+  #greetSoon(): void {
+    if (this.#isDisposed) return;
     this.#greeting ??= setTimeout(() => {
       this.#greeting = undefined;
-      void this.#alone(() => this.#greetDue()).catch(() => undefined);
+      this.#alone(() => this.#greetRest()).catch(() => this.#greetSoon());
     }, greetSecondMs);
   }
 
-  async #greetDue(): Promise<void> {
+  /** The device tells whom it greets; others than those that it has would become peers. */
+  async #greetRest(): Promise<void> {
     const device = this.#opened?.device;
-    if (device === undefined || this.#ungreeted.size === 0) return;
-    const now = performance.now();
-    const due = [...this.#ungreeted].filter(([, fromMs]) => fromMs <= now).map(([key]) => key);
-    // Only who is there: another one would be made a peer.
+    if (device === undefined) return;
+    const wanted = new Set(this.#wanted.map(({ key }) => key));
     const { peers } = await device.read();
-    const greeted = peers.filter(({ publicKey }) => due.includes(publicKey));
-    await device.change({ peers: greeted.map(({ publicKey }) => ({ publicKey, keepaliveSeconds })) });
-    for (const key of due) this.#ungreeted.delete(key);
-    if (!this.#isDisposed) this.#greetLater([]);
+    const rest = peers.filter((peer) => peer.keepaliveSeconds === 0 && wanted.has(peer.publicKey));
+    await device.change({ peers: rest.map(({ publicKey }) => ({ publicKey, keepaliveSeconds })) });
   }
 
   /** Not before the second look: what was read for them is on its way by then. */
