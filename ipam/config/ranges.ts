@@ -1,3 +1,4 @@
+import { optionalIp } from "../../shared/cni/ip-field.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { limits } from "../../shared/limits.ts";
 import {
@@ -10,7 +11,6 @@ import {
   type Ip,
   lastOf,
   parseCidr,
-  parseIp,
   plus,
 } from "../../shared/net/ip.ts";
 import type { Fields } from "../../shared/schema/json-fields.ts";
@@ -62,14 +62,6 @@ function parseSubnet(fields: Fields): Cidr {
     throw fields.wrong("subnet", text, `"${formatCidr({ ip: network, prefix: subnet.prefix })}", without host bits`);
   }
   return subnet;
-}
-
-function optionalIp(fields: Fields, key: string): Ip | undefined {
-  const text = fields.string(key);
-  if (text === undefined || text === "") return undefined;
-  const ip = parseIp(text);
-  if (ip === undefined) throw fields.wrong(key, text, "an IPv4 or IPv6 address");
-  return ip;
 }
 
 /**

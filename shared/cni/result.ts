@@ -1,6 +1,7 @@
 import { CniCode, CniError } from "../errors.ts";
-import { type Cidr, formatCidr, formatIp, type Ip, parseCidr, parseIp } from "../net/ip.ts";
+import { type Cidr, formatCidr, formatIp, parseCidr } from "../net/ip.ts";
 import { Fields } from "../schema/json-fields.ts";
+import { optionalIp } from "./ip-field.ts";
 import type { CniDns, CniInterface, CniIp, CniResult, CniRoute } from "./types.ts";
 import { atLeast, type CniVersion } from "./versions.ts";
 
@@ -165,14 +166,6 @@ function requiredCidr(fields: Fields, key: string): Cidr {
   const cidr = text === undefined ? undefined : parseCidr(text);
   if (cidr === undefined) throw fields.wrong(key, text, 'an address with its prefix length, such as "10.1.2.3/24"');
   return cidr;
-}
-
-function optionalIp(fields: Fields, key: string): Ip | undefined {
-  const text = fields.string(key);
-  if (text === undefined || text === "") return undefined;
-  const ip = parseIp(text);
-  if (ip === undefined) throw fields.wrong(key, text, "an IPv4 or IPv6 address");
-  return ip;
 }
 
 /** Result text from a delegated plugin. */

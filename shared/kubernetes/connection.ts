@@ -1,3 +1,4 @@
+import { abortable } from "../async/abortable.ts";
 import type { ClusterAccess, TlsMaterial } from "./access.ts";
 import { dial, proxyFor } from "./dial.ts";
 import { FetchTransport } from "./fetch-transport.ts";
@@ -101,12 +102,3 @@ export class Connection implements Transport {
 
 const markOf = ({ ca = "", cert = "", key = "", serverName = "", insecure = false }: TlsMaterial): string =>
   Bun.hash([ca, cert, key, serverName, insecure].join("\0")).toString();
-
-/** After the signal is aborted, the result of `work` is ignored. */
-function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", onAbort));
-}
