@@ -127,7 +127,7 @@ export class Agent {
     const history = new HistoryOfAgent(config, logger);
     const hooks = { onDamage: watch.onDamage, ended: history.ended };
     const allocator = resources.use(await openVerified(config.dataDir, report, hooks));
-    await watch.start(allocator.path, config.janitorIntervalMs);
+    await watch.start(allocator, config.janitorIntervalMs);
     // Two agents with one store would take each other's interfaces for leftovers.
     const lockFile = join(config.dataDir, "agent.lock");
     resources.use(InstanceLock.take(lockFile, "the agent", `data directory "${config.dataDir}"`, system));

@@ -1,7 +1,6 @@
 import { assert } from "../shared/assert.ts";
 import { ownerKey } from "../shared/cni/owner-key.ts";
 import type { Attachment, Owner, Pod } from "../shared/cni/types.ts";
-import type { CniError } from "../shared/errors.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
 import { clearCooled, cooledBy, noteCooldown } from "./allocate/cooldown.ts";
@@ -34,7 +33,7 @@ import {
   requireComplete,
   restoreLeases,
 } from "./recovery/integrity.ts";
-import { SqliteStore } from "./store/sqlite-store.ts";
+import { type SqliteOptions, SqliteStore } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
 
 /** What one `allocate` answered: a lease per range set, in their order. */
@@ -44,9 +43,7 @@ export interface Allocation {
   readonly created: boolean;
 }
 
-export interface OpenOptions {
-  /** Called when a use of the database shows damage; that use fails as well. */
-  readonly onDamage?: (error: CniError) => void;
+export interface OpenOptions extends SqliteOptions {
   /** As `AllocatorEnv.ended`. */
   readonly ended?: AllocatorEnv["ended"];
 }
@@ -73,7 +70,7 @@ export class Allocator implements Disposable {
    * @throws {CniError} code 101 naming the path
    */
   static async open(dataDir: string, options: OpenOptions = {}): Promise<Allocator> {
-    const store = await SqliteStore.open(databaseIn(dataDir), dataDir, options.onDamage);
+    const store = await SqliteStore.open(databaseIn(dataDir), dataDir, options);
     return new Allocator(store, { bootId: readBootId(), now: Date.now, dataDir, ended: options.ended });
   }
 
@@ -343,6 +340,12 @@ export class Allocator implements Disposable {
    */
   requireWritable(): void {
     this.#store.transaction((): void => this.#store.setMark("written", String(this.#env.now())));
+  }
+
+  /** For `defersCheckpoints`: does what waits for the disk, if there is much of it. @throws {CniError} code 101 */
+  checkpoint(): void {
+    // The first write behind a checkpoint, which begins a new log, waits once more.
+    if (this.#store.checkpoint()) this.requireWritable();
   }
 
   /** Restores the lost leases of an owner that uses addresses. */

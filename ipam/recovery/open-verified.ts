@@ -7,7 +7,8 @@ import { repairing } from "./repair.ts";
 
 /**
  * As `Allocator.open`, after checking every page of the database: for long-lived processes that allocate for others.
- * Damage that no query has met yet is found here, and the database is rebuilt.
+ * Damage that no query has met yet is found here, and the database is rebuilt. Checkpoints are the caller's
+ * (`StoreWatch`).
  * @param log gets in sentences what was done
  * @throws {CniError} as `Allocator.open` and `rebuildDatabase`
  */
@@ -28,7 +29,7 @@ export async function openVerified(
     log,
     async () => {
       await requireUndamaged(databaseIn(dataDir));
-      return Allocator.open(dataDir, options);
+      return Allocator.open(dataDir, { ...options, defersCheckpoints: true });
     },
   );
 }

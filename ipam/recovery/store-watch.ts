@@ -1,8 +1,10 @@
 import type { CniError } from "../../shared/errors.ts";
+import type { Allocator } from "../allocator.ts";
 
 /**
- * Notices when a long-lived process and the plugins no longer use the same database, because the file was removed or
- * replaced, or when it is damaged. Only a restart of the process, which verifies everything anew, helps then.
+ * Looks after the database of a long-lived process: makes its checkpoints between the calls, and notices when this process
+ * and the plugins no longer use the same one, because the file was removed or replaced, or when it is damaged. Only a
+ * restart of the process, which verifies everything anew, helps then.
  */
 export class StoreWatch implements Disposable {
   readonly #lost = Promise.withResolvers<string>();
@@ -16,10 +18,16 @@ export class StoreWatch implements Disposable {
   /** To be passed to the allocator that has the database open. */
   readonly onDamage = (error: CniError): void => this.#lost.resolve(error.message);
 
-  /** From now on `path` must stay the same file. */
-  async start(path: string, intervalMs: number): Promise<void> {
+  /** From now on the allocator's database must stay the same file. */
+  async start(allocator: Allocator, intervalMs: number): Promise<void> {
+    const { path } = allocator;
     const own = await identityOf(path);
     this.#timer = setInterval(async () => {
+      try {
+        allocator.checkpoint();
+      } catch {
+        // What is wrong with the disk is said by the calls, which write there too.
+      }
       const now = await identityOf(path);
       if (now === own) return;
       const is = now === undefined ? "is gone" : "is another file";

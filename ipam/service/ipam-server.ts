@@ -36,7 +36,7 @@ export async function startIpamServer(config: IpamServerConfig, logger: Logger, 
   const watch = starting.use(new StoreWatch());
   const report = (line: string): void => logger.warn(line);
   const allocator = starting.use(await openVerified(dataDir, report, { onDamage: watch.onDamage }));
-  await watch.start(allocator.path, watchIntervalMs);
+  await watch.start(allocator, watchIntervalMs);
   const runners = { "pipette-ipam": ipamRunner({ allocator, dataDir }) };
   await server.listen([ipamRpcs(aloneWith(allocator, config))], watchIntervalMs, logger, {
     buildId: buildId(),

@@ -12,6 +12,11 @@ import { sqliteCode, storeError, storeLockMs } from "./sqlite-errors.ts";
  */
 const walPages = 64;
 
+/** Pages at which `checkpoint` makes one: an ADD and a DEL write some ten. */
+const checkpointPages = 256;
+/** Pages at which SQLite does so by itself where checkpoints are deferred: 8 MB. */
+const deferredPages = 4_096;
+
 const cannotOpen = 14;
 const busy = 5;
 /**
@@ -104,7 +109,7 @@ async function prepared(db: DatabaseSync, path: string): Promise<DatabaseSync> {
   try {
     db.exec("PRAGMA synchronous = NORMAL");
     const version = versionOf(db);
-    if (logLength(db) === 0 && Bun.file(`${path}-wal`).size > 0) (await strangeFiles()).refuseBrokenLog(path);
+    if (logOf(db).log === 0 && Bun.file(`${path}-wal`).size > 0) (await strangeFiles()).refuseBrokenLog(path);
     if (version !== migrations.length) upgrade(db, path);
     db.exec(`PRAGMA busy_timeout = ${sqliteWaitMs}`);
     return db;
@@ -179,7 +184,7 @@ function requireOurs(db: DatabaseSync, path: string): void {
 export function closeDatabase(db: DatabaseSync, path: string): void {
   let last: DatabaseSync | undefined;
   try {
-    if (logLength(db) < walPages) {
+    if (logOf(db).log < walPages) {
       last = new DatabaseSync(path, { readOnly: true });
       // Only a connection that has read something holds a lock.
       last.exec("PRAGMA user_version");
@@ -191,12 +196,31 @@ export function closeDatabase(db: DatabaseSync, path: string): void {
   last?.close();
 }
 
+/**
+ * From now on `checkpoint` writes the log back. By default SQLite does so in the transaction that makes the log long, about
+ * every hundredth pod's, which then waits for the disk twice.
+ */
+export function deferCheckpoints(db: DatabaseSync): void {
+  db.exec(`PRAGMA wal_autocheckpoint = ${deferredPages}`);
+}
+
+/**
+ * Writes a long log back to the database, which waits for the disk; other processes read and write meanwhile.
+ * @returns whether it was long
+ */
+export function checkpoint(db: DatabaseSync): boolean {
+  const { log, checkpointed } = logOf(db);
+  if (log - checkpointed < checkpointPages) return false;
+  db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+  return true;
+}
+
 /** Imports `node:fs`, so it is loaded only when a file looks wrong. */
 const strangeFiles = () => import("./strange-files.ts");
 
-/** Pages of the log that are in use; -1 if there is no log. */
-function logLength(db: DatabaseSync): number {
-  return (db.prepare("PRAGMA wal_checkpoint(NOOP)").get() as { log: number }).log;
+/** Pages of the log that are in use, and those of them that are in the database as well; -1 if there is no log. */
+function logOf(db: DatabaseSync): { readonly log: number; readonly checkpointed: number } {
+  return db.prepare("PRAGMA wal_checkpoint(NOOP)").get() as { log: number; checkpointed: number };
 }
 
 function versionOf(db: DatabaseSync): number {

@@ -17,7 +17,14 @@ import {
 } from "./address-key.ts";
 import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
 import { isDamage, storeError } from "./sqlite-errors.ts";
-import { closeDatabase, openOrCreateDatabase, openOwnDatabase, retryBusy } from "./sqlite-open.ts";
+import {
+  checkpoint,
+  closeDatabase,
+  deferCheckpoints,
+  openOrCreateDatabase,
+  openOwnDatabase,
+  retryBusy,
+} from "./sqlite-open.ts";
 import {
   type LeaseQuery,
   type PodPlace,
@@ -42,6 +49,13 @@ const highest = keyOfNumber(lastNumber);
 /** Leases of a window that are looked through in some milliseconds, whatever else the network has. */
 const smallWindow = 1n << 18n;
 
+export interface SqliteOptions {
+  /** Called at the first use that shows damage, and at each one after it. */
+  readonly onDamage?: ((error: CniError) => void) | undefined;
+  /** The caller calls `checkpoint` now and then, so that no transaction waits for the disk. */
+  readonly defersCheckpoints?: boolean | undefined;
+}
+
 /** Leases in one SQLite file, shared by every process that opens it. */
 export class SqliteStore implements Store {
   readonly #db: DatabaseSync;
@@ -51,18 +65,16 @@ export class SqliteStore implements Store {
   #inTransaction = false;
   #closed = false;
 
-  private constructor(db: DatabaseSync, path: string, onDamage?: (error: CniError) => void) {
+  private constructor(db: DatabaseSync, path: string, { onDamage, defersCheckpoints = false }: SqliteOptions = {}) {
+    if (defersCheckpoints) deferCheckpoints(db);
     this.#db = db;
     this.#path = path;
     this.#onDamage = onDamage;
   }
 
-  /**
-   * Makes the file and its directory when missing.
-   * @param onDamage hears of the first use that shows damage, and of each one after it
-   */
-  static async open(path: string, directory: string, onDamage?: (error: CniError) => void): Promise<SqliteStore> {
-    return new SqliteStore(await openOrCreateDatabase(path, directory), path, onDamage);
+  /** Makes the file and its directory when missing. */
+  static async open(path: string, directory: string, options?: SqliteOptions): Promise<SqliteStore> {
+    return new SqliteStore(await openOrCreateDatabase(path, directory), path, options);
   }
 
   /** `undefined` where there is no file. */
@@ -243,6 +255,10 @@ export class SqliteStore implements Store {
       const sql = "DELETE FROM departure WHERE network = ? AND sandbox_id = ? AND ifname = ?";
       this.#changes(sql, network, sandboxId, ifname);
     }
+  }
+
+  checkpoint(): boolean {
+    return !this.#closed && this.#guarded(() => checkpoint(this.#db));
   }
 
   [Symbol.dispose](): void {

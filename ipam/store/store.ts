@@ -69,6 +69,8 @@ export interface Store extends Disposable {
   /** Attachments that the agent has yet to unwire and whose address another IPAM plugin keeps, oldest first. */
   pendingDetaches(): readonly Owner[];
   setPendingDetach(owner: Owner, present: boolean): void;
+  /** Does what waits for the disk, at a moment when nobody waits for an answer. @returns whether there was any */
+  checkpoint(): boolean;
 }
 
 /** Refuses a promise where the compiler can see it; the stores refuse the others. */

@@ -134,6 +134,10 @@ export class MemoryStore implements Store {
     if (!present) this.#pendingDetaches = this.#pendingDetaches.filter((other) => !sameOwner(other, owner));
   }
 
+  checkpoint(): boolean {
+    return false;
+  }
+
   [Symbol.dispose](): void {
     this.#leases.clear();
   }
