@@ -32,6 +32,8 @@ afterEach(async () => {
 
 const counts = (): readonly number[] => posted.map((requests) => requests.length);
 
+/** Milliseconds to the next common round, which may be now. */
+const untilRound = (): number => 10_000 - (performance.now() % 10_000);
 /** How many packets that were. */
 const sent = (): number => counts().reduce((sum, count) => sum + count, 0);
 
@@ -42,7 +44,7 @@ test("asks for a node until the switch knows it, and then every five minutes", a
   known = () => Promise.resolve(new Set(["192.0.2.1"]));
   await vi.advanceTimersByTimeAsync(100 + 299_999);
   expect(counts()).toEqual([1, 1]);
-  await vi.advanceTimersByTimeAsync(1);
+  await vi.advanceTimersByTimeAsync(untilRound());
   expect(counts()).toEqual([1, 1, 1]);
   // Whom the switch has forgotten meanwhile is asked for again.
   known = () => Promise.resolve(new Set());
@@ -61,8 +63,25 @@ test.each([
   expect(sent()).toBe(1 + 20 + 8);
   await vi.advanceTimersByTimeAsync(299_999);
   expect(sent()).toBe(29);
-  await vi.advanceTimersByTimeAsync(1);
+  await vi.advanceTimersByTimeAsync(untilRound());
   expect(sent()).toBe(30);
+});
+
+test("asks the switch once for all nodes that have come within ten seconds", async () => {
+  let looks = 0;
+  known = () => {
+    looks++;
+    return Promise.resolve(new Set(ends.map(formatIp)));
+  };
+  await vi.advanceTimersByTimeAsync(untilRound() + 1_000);
+  for (let i = 0; i < 8; i++) {
+    ends.push({ family: 4, value: 0x0a000000n + BigInt(i) } as Ip);
+    neighbours.refresh();
+    await vi.advanceTimersByTimeAsync(1_000);
+  }
+  const [before, packets] = [looks, sent()];
+  await vi.advanceTimersByTimeAsync(300_000 + untilRound() + 1_000);
+  expect([looks - before, sent() - packets]).toEqual([2, 9]);
 });
 
 test("asks for a thousand nodes at most a thousand times a second, and the last of them as often as one alone", async () => {

@@ -16,6 +16,8 @@ const againMs = [...Array<number>(20).fill(100), ...Array<number>(8).fill(1_000)
 const crowd = 100;
 /** Sooner than the switch forgets what is not used (15 minutes). */
 const keepMs = 5 * 60_000;
+/** All that are due within this time are asked together: each look reads what the switch knows of all nodes. */
+const roundMs = 10_000;
 
 /** IEEE 802's EtherType for local experiments, which no flow of a node accepts. */
 const experimental = [0x88, 0xb5] as const;
@@ -93,7 +95,7 @@ export class TunnelNeighbours implements AsyncDisposable {
     for (const [key, end] of ends) {
       const { times, nextMs } = this.#asked.get(key) ?? { times: 0, nextMs: nowMs };
       if (nextMs > nowMs) continue;
-      if (times > 0 && known.has(key)) this.#asked.set(key, { times: 0, nextMs: nowMs + keepMs });
+      if (times > 0 && known.has(key)) this.#asked.set(key, later(nowMs));
       else due.set(key, end);
     }
     const factor = Math.max(1, due.size / crowd);
@@ -111,10 +113,10 @@ export class TunnelNeighbours implements AsyncDisposable {
 /** What follows the packet after `times` others. */
 function after(times: number, nowMs: number, factor: number): Schedule {
   const pauseMs = againMs[times];
-  return pauseMs === undefined
-    ? { times: 0, nextMs: nowMs + keepMs }
-    : { times: times + 1, nextMs: nowMs + pauseMs * factor };
+  return pauseMs === undefined ? later(nowMs) : { times: times + 1, nextMs: nowMs + pauseMs * factor };
 }
+
+const later = (nowMs: number): Schedule => ({ times: 0, nextMs: Math.ceil((nowMs + keepMs) / roundMs) * roundMs });
 
 const none: ReadonlySet<string> = new Set();
 
