@@ -39,8 +39,9 @@ const expect = { poll: { timeout: 45_000 } };
 const testTimeout = 120_000;
 const hookTimeout = 120_000;
 
-// Until five whole runs in a row have needed none, what works with real processes gets a second try, so that a change is
-// not kept out by another test; the report names each of them, and what went wrong. PIPETTE_RETRY=0 is a run without.
+// As long as one whole run in six still fails somewhere, what works with real processes gets a second try, so that a
+// change is not kept out by another test; the report names each of them, and what went wrong. PIPETTE_RETRY=0 is a run
+// without.
 const retry = Number(process.env["PIPETTE_RETRY"] ?? 1);
 
 /**
