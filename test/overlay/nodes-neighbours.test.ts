@@ -22,7 +22,7 @@ describeWith("a node that another one knows before it can be reached", ["root", 
     await far.namespace.ip("link set nic0 down");
     await near.vswitch.switchControl("tnl/neigh/flush");
     await near.startAgent();
-    await Bun.sleep(1_500);
+    await Bun.sleep(1_200);
     expect(await near.vswitch.switchControl("tnl/neigh/show")).not.toContain(far.addresses[0]);
     await far.namespace.ip("link set nic0 up");
     await Bun.sleep(500);
