@@ -6,6 +6,9 @@ import { parseAddress } from "../../protocols/ovsdb/mod.ts";
 import { controlPlaces, openControl } from "../../protocols/switch-control/mod.ts";
 import { nearlyFull } from "../linux/conntrack-usage.ts";
 
+/** The name of the data path of all user space bridges in ovs-vswitchd. */
+const dataPath = "netdev@ovs-netdev";
+
 /**
  * The flow cache of a switch in user space. When flows change the switch corrects its cache, but Open vSwitch before
  * 2.17.8, 3.0.5, 3.1.3 and 3.2.0 corrects the wrong one of two entries for the same packet ("dpif-netdev: Fix
@@ -35,7 +38,10 @@ export class FlowCache implements AsyncDisposable {
     });
   }
 
-  /** Purges at once, and again a second later, because the switch skips entries that it is just correcting. */
+  /**
+   * Purges at once, and again a second later: the correction that ran meanwhile may have changed an entry made since, and
+   * `dpctl/del-flows` leaves the switch with records of entries that are gone, whose packets are not cached again before.
+   */
   purge(): void {
     this.#isOnceMore = true;
     this.#loop.trigger();
@@ -62,10 +68,9 @@ async function forget(database: string): Promise<void> {
   if (places.length === 0) return;
   using control = await openControl(places, action);
   await control.ask("revalidator/purge", [], action);
+  // The purge skips what the switch is just correcting: on a busy node packets went by an old entry after it.
+  await control.ask("dpctl/del-flows", [dataPath], action);
 }
-
-/** The name of the data path of all user space bridges in ovs-vswitchd. */
-const dataPath = "netdev@ovs-netdev";
 
 /**
  * Whether the switch's own table of connections is nearly full: a switch in user space has one. That of the kernel's
