@@ -39,11 +39,6 @@ const expect = { poll: { timeout: 45_000 } };
 const testTimeout = 120_000;
 const hookTimeout = 120_000;
 
-// As long as one whole run in six still fails somewhere, what works with real processes gets a second try, so that a
-// change is not kept out by another test; the report names each of them, and what went wrong. PIPETTE_RETRY=0 is a run
-// without.
-const retry = Number(process.env["PIPETTE_RETRY"] ?? 1);
-
 /**
  * What is with real parts first, the larger files before the smaller ones, which mostly take less, and unit tests at the
  * end, where they are so short that all workers are done at about the same time.
@@ -62,7 +57,6 @@ const inFront = {
   testTimeout,
   hookTimeout,
   expect,
-  retry,
 };
 
 const config = defineConfig({
@@ -94,7 +88,6 @@ const config = defineConfig({
           testTimeout,
           hookTimeout,
           expect,
-          retry,
         },
       },
       {
@@ -107,7 +100,6 @@ const config = defineConfig({
           // Of the first, which makes the Windows that all others copy.
           hookTimeout: 240_000,
           expect,
-          retry,
         },
       },
       { extends: true, test: { ...inFront, name: "forwarded", include: forwarded } },
@@ -131,7 +123,6 @@ const config = defineConfig({
           testTimeout: 180_000,
           hookTimeout: 300_000,
           expect,
-          retry,
           sequence: { groupOrder: 1 },
         },
       },

@@ -7,13 +7,12 @@ interface Tally {
 }
 
 /**
- * Says one line per file while the run goes on, with what failed in it, then once more what failed, what did not pass at once, what was skipped and why, and
- * closes with `N passed, N failed, N skipped` alone on the last line.
+ * Says one line per file while the run goes on, with what failed in it, then once more what failed, what was skipped
+ * and why, and closes with `N passed, N failed, N skipped` alone on the last line.
  */
 export class ClosingReporter implements Reporter {
   readonly #tally: Tally = { passed: 0, failed: 0, skipped: [] };
   readonly #failures: string[] = [];
-  readonly #secondTries: string[] = [];
   readonly #print: (text: string) => void;
 
   constructor(print: (text: string) => void) {
@@ -44,8 +43,6 @@ export class ClosingReporter implements Reporter {
     const name = `${test.module.relativeModuleId} > ${test.fullName}`;
     if (result.state === "passed") {
       this.#tally.passed++;
-      if (test.diagnostic()?.flaky)
-        this.#secondTries.push(`${name}\n${indented((result.errors ?? []).map(described).join("\n"))}`);
     } else if (result.state === "skipped") {
       const reason = result.note ?? (groupFailed(test) ? "its group could not be set up" : undefined);
       // A test that is skipped without a reason would never be missed.
@@ -73,9 +70,6 @@ export class ClosingReporter implements Reporter {
     const { passed, failed, skipped } = this.#tally;
     for (const failure of this.#failures) this.#print(`\n${failure}`);
     for (const check of alsoFailed) this.#print(`\nFAIL ${check}`);
-    if (this.#secondTries.length > 0)
-      this.#print("\nPassed at the second try only; a defect until somebody knows better:");
-    for (const text of this.#secondTries) this.#print(indented(text));
     if (skipped.length > 0) this.#print("\nSkipped:");
     for (const { name, reason } of skipped) this.#print(`  ${name}: ${reason}`);
     this.#print(`\n${passed} passed, ${failed + alsoFailed.length} failed, ${skipped.length} skipped`);
