@@ -71,7 +71,8 @@ export class FrameBridge implements AsyncDisposable {
   async install(flows: readonly Flow[]): Promise<void> {
     await this.#client.do(readFragments);
     await this.#client.bundle([deleteFlows(), ...flows.map(addFlow)]);
-    for (const command of ["revalidator/purge", "dpctl/flush-conntrack"]) await this.appctl(command);
+    await this.#vswitch.forgetCachedFlows();
+    await this.appctl("dpctl/flush-conntrack");
   }
 
   appctl(...command: readonly string[]): Promise<string> {

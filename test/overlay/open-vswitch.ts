@@ -104,6 +104,12 @@ export class OpenVswitch implements AsyncDisposable {
     return this.run("ovs-appctl", "-t", this.control, ...command);
   }
 
+  /** Has packets go by the flows that there are now: the purge alone skips what the switch is just correcting. */
+  async forgetCachedFlows(): Promise<void> {
+    for (const command of [["revalidator/purge"], ["dpctl/del-flows", "netdev@ovs-netdev"]])
+      await this.switchControl(...command);
+  }
+
   /** Asks ovsdb-server to do something, as ovs-appctl does; answers its output. */
   databaseControl(...command: readonly string[]): Promise<string> {
     return this.run("ovs-appctl", "-t", join(this.directory, "ovsdb.ctl"), ...command);

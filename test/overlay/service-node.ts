@@ -153,7 +153,7 @@ export class ServiceNode implements AsyncDisposable {
     const policies = new OvsPolicies(management);
     if (told !== undefined) policies.report("all", told);
     if (wanted !== undefined) await policies.enforce(wanted).catch(() => undefined);
-    policies.begin(program, context, () => this.#purge());
+    policies.begin(program, context, () => this.vswitch.forgetCachedFlows());
     this.#agent = { program, services: balanced, policies };
     await program.set(
       new Map([
@@ -183,12 +183,8 @@ export class ServiceNode implements AsyncDisposable {
   async serve(...services: readonly ServicePort[]): Promise<readonly RefusedService[]> {
     this.#services = new Map(services.map((service) => [service.key, service]));
     const refused = await this.#agent?.services.apply(this.#services, new AbortController().signal);
-    await this.#purge();
+    await this.vswitch.forgetCachedFlows();
     return refused ?? [];
-  }
-
-  async #purge(): Promise<void> {
-    await this.vswitch.run("ovs-appctl", "-t", this.vswitch.control, "revalidator/purge");
   }
 
   get policies(): OvsPolicies {

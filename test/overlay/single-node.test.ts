@@ -132,6 +132,14 @@ describeWith("pods on one node with Open vSwitch", ["root", "openvswitch", "nft"
     await pod.remove();
   });
 
+  test("whose port somebody takes down is reached again soon", async () => {
+    const { node } = single;
+    const port = b.result.interfaces[1]?.name ?? "";
+    await node.namespace.ip(`link set ${port} down`);
+    await eventually(() => answers(a.namespace, b.address(4), { seconds: 1 }), "an answer");
+    await b.check();
+  });
+
   test("DEL leaves nothing in the database, the switch and the kernel, and comes twice as well as once", async () => {
     const { node } = single;
     const before = [await node.flows(), await podPortsOf(single), await linksOf(single)];

@@ -4,7 +4,7 @@ import { formatMac } from "../../../shared/net/mac.ts";
 import { type Link, listPortMacs, type NetlinkSocket, readPortMac, setLink } from "../../protocols/netlink/mod.ts";
 import { gatewayAddress } from "../addresses.ts";
 import { mismatch } from "../linux/compare.ts";
-import { findLink, linkGroup, undefinedIfGone } from "../linux/host-links.ts";
+import { findLink, linkGroup, portsOf, undefinedIfGone } from "../linux/host-links.ts";
 import type { HostPort } from "../linux/host-port.ts";
 import { interfaceError } from "../linux/kernel-errors.ts";
 import type { Attachment, PodPairs } from "../linux/pod-pairs.ts";
@@ -123,11 +123,12 @@ export class GuardedPorts {
     if (bridge === undefined) return missing;
     const declared = declaredMacs(this.#pairs, bridge);
     const guarded = attachments.filter(({ link: { index } }) => this.isGuarded(index));
-    const down = guarded.filter(({ link }) => !link.up && this.#stands(link, (now) => !now.up));
+    const links = guarded.map(({ link }) => link);
+    const down = links.filter((link) => !link.up && this.#stands(link, (now) => !now.up));
     const isOff = ({ master }: Link): boolean => master !== bridge.index;
-    const off = guarded.filter(({ link }) => isOff(link) && this.#stands(link, isOff));
-    const open = guarded.filter(({ link }) => {
-      if (off.some((other) => other.link === link)) return false;
+    const off = links.filter((link) => isOff(link) && this.#stands(link, isOff));
+    const open = links.filter((link) => {
+      if (off.includes(link)) return false;
       return declared.get(link.index) !== this.#guard.at(link.index)?.mac && this.#stands(link);
     });
     const are = open.length === 1 ? "port is without its pod's" : "ports are without their pods'";
@@ -160,9 +161,6 @@ export class GuardedPorts {
     }
   }
 }
-
-const portsOf = ({ length }: readonly unknown[]): string =>
-  length === 1 ? "1 pod's port is" : `${length} pods' ports are`;
 
 /** MACs that are declared on the bridge's ports, by the ports' indexes; none where the bridge has gone since. @throws {NetlinkError} */
 export function declaredMacs({ tools }: PodPairs, bridge: Link): ReadonlyMap<number, string> {

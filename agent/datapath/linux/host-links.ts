@@ -100,6 +100,10 @@ function isOf(link: Link, owner: Owner): boolean {
   return alias !== undefined && sameOwner(alias.owner, owner);
 }
 
+/** The beginning of a sentence about so many. */
+export const portsOf = ({ length }: readonly Link[]): string =>
+  length === 1 ? "1 pod's port is" : `${length} pods' ports are`;
+
 export function listAllLinks(socket: NetlinkSocket): Link[] {
   return socket.dump(listLinks(), readLink);
 }

@@ -237,6 +237,8 @@ async function configure(
     // Awaited also on failure, so that nothing continues in the background.
     if (connecting !== undefined) await connecting;
   }
+  // ovs-vswitchd writes an interface's flags as it remembers them, which may be those of an earlier one of this name.
+  if (connecting !== undefined && !socket.stands(host)) socket.run(setLink(host.name, host.index, { up: true }));
   // So that the announcement is not lost: until then the bridge forwards nothing of it.
   socket.settleCarrier(host.name);
   pod.announce(before, mac, plan);

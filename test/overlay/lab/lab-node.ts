@@ -193,7 +193,7 @@ export class LabNode implements AsyncDisposable {
     const before = (await this.flows()).length;
     await this.ofctl("del-flows", match);
     if ((await this.flows()).length === before) throw new Error(`There was no flow "${match}" on ${this.name}`);
-    for (const command of ["revalidator/wait", "revalidator/purge"]) await this.vswitch.switchControl(command);
+    await this.vswitch.forgetCachedFlows();
   }
 
   /** Has ovs-ofctl do something on the pods' bridge, behind the agent's back; answers its output. */

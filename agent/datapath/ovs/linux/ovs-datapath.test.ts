@@ -141,6 +141,28 @@ describe("a pod on Open vSwitch", () => {
     expect(podOf("a").named("eth0")?.mtu).toBe(mtu);
   });
 
+  test("is connected where the switch has taken its port down while it made it", async () => {
+    await using dataPath = await started();
+    database.problemOf = (name) => {
+      present.node.own.named(name)!.up = false;
+      return undefined;
+    };
+    await dataPath.attach(requestFor("a", 10));
+    expect([hostOf("a").up, await problems(dataPath)]).toEqual([true, []]);
+  });
+
+  test("whose port somebody takes down is missed, and gets it back with the next start", async () => {
+    await using dataPath = await started();
+    for (const [i, name] of ["a", "b", "c"].entries()) await dataPath.attach(requestFor(name, 10 + i));
+    hostOf("a").up = false;
+    expect(await problems(dataPath)).toEqual(["51 1 pod's port is down"]);
+    hostOf("b").up = false;
+    expect(await problems(dataPath)).toEqual(["51 2 pods' ports are down"]);
+    await dataPath.start();
+    expect([hostOf("a").up, hostOf("b").up, await problems(dataPath)]).toEqual([true, true, []]);
+    expect(lines.join("\n")).toContain("a pod's port that was down is up again");
+  });
+
   test("leaves nothing where the switch takes no port", async () => {
     await using dataPath = await started();
     database.problemOf = (name) => (name === "gw0" ? undefined : "no such device");

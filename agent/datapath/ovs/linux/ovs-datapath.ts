@@ -5,11 +5,11 @@ import { type Cidr, formatCidr, type Ip } from "../../../../shared/net/ip.ts";
 import { reasonOf } from "../../../../shared/reason.ts";
 import { podMtu } from "../../../config/pod-mtu.ts";
 import type { AgentSamples } from "../../../metrics/meter.ts";
-import type { Link, NetlinkSocket } from "../../../protocols/netlink/mod.ts";
+import { type Link, type NetlinkSocket, setLink } from "../../../protocols/netlink/mod.ts";
 import type { Attached, AttachRequest, DataPath, Problem } from "../../datapath.ts";
 import { kernelNearlyFull } from "../../linux/conntrack-usage.ts";
 import { missingGateways } from "../../linux/gateway.ts";
-import { findAgain, findLink } from "../../linux/host-links.ts";
+import { findAgain, findLink, portsOf, undefinedIfGone } from "../../linux/host-links.ts";
 import { interfaceError } from "../../linux/kernel-errors.ts";
 import { kubeProxyBeside } from "../../linux/kube-proxy.ts";
 import { forwardingProblems } from "../../linux/node-sysctls.ts";
@@ -115,6 +115,7 @@ class OvsDataPath implements DataPath {
     await this.#encryption.close();
     try {
       this.#isolation?.install(this.#hostEnds());
+      this.#bringUp();
       // From the second start on the node object knows its pods.
       if (this.#hasStarted) await this.#node.start(() => true);
       else await this.#takeOver();
@@ -277,10 +278,12 @@ class OvsDataPath implements DataPath {
     const link = findLink(socket, { name: gateway });
     if (link === undefined) return [`the gateway "${gateway}" is missing`];
     const missing = mode === "networkPolicyOnly" ? [] : missingGateways(socket, podSubnets, link);
+    const down = this.#downEnds();
     return [
       ...(link.up ? [] : [`the gateway "${gateway}" is down`]),
       ...missing.map((address) => `the gateway "${gateway}" lacks the address "${formatCidr(address)}"`),
       ...forwardingProblems([{ subnets: podSubnets, device: gateway }]),
+      ...(down.length === 0 ? [] : [`${portsOf(down)} down`]),
       ...this.#masquerade.missing(this.#pairs.tools.kernel),
       ...(this.#isolation?.missing(this.#hostEnds()) ?? []),
     ];
@@ -299,6 +302,21 @@ class OvsDataPath implements DataPath {
 
   #hostEnds(): readonly Link[] {
     return this.#attachments().map(({ link }) => link);
+  }
+
+  /** An ADD names its host end and brings it up in one go, so that none of these is still being made. */
+  #downEnds(): readonly Link[] {
+    return this.#hostEnds().filter(({ up }) => !up);
+  }
+
+  #bringUp(): void {
+    const { socket, logger } = this.#pairs.tools;
+    for (const { name, index } of this.#downEnds()) {
+      undefinedIfGone(() => {
+        socket.run(setLink(name, index, { up: true }));
+        logger.warn("a pod's port that was down is up again", { interface: name });
+      });
+    }
   }
 
   #gateway(action: string): Link {

@@ -30,8 +30,7 @@ describeWith("the red team sees holes in Open vSwitch", ["linux", "root", "openv
     const { vswitch } = site.lab.node(1);
     const target = `unix:${vswitch.management("br-int")}`;
     await vswitch.run("ovs-ofctl", "-O", "OpenFlow15", ...options, command, target, flow);
-    // Until then packets go by what the switch had kept of flows before.
-    await vswitch.switchControl("revalidator/wait");
+    await vswitch.forgetCachedFlows();
   };
   const portOf = async (pod: string): Promise<string> => {
     const { vswitch } = site.lab.node(1);
