@@ -64,8 +64,8 @@ async function attempt(call: Call, action: string, run: () => unknown): Promise<
   }
 }
 
-function withIpamResult(call: Call, ipam: CniResult): string {
+function withIpamResult(call: Call, ipam: CniResult): Uint8Array {
   // Inserted into the text, so that the rest of the configuration reaches the agent byte for byte.
-  const text = call.request.stdin.trimEnd();
-  return `${text.slice(0, -1)},"ipamResult":${encodeResult(ipam, latestVersion)}}`;
+  const text = call.request.text.trimEnd();
+  return new TextEncoder().encode(`${text.slice(0, -1)},"ipamResult":${encodeResult(ipam, latestVersion)}}`);
 }

@@ -30,17 +30,16 @@ export type Answer =
 /**
  * Calls one method of the reference `Cni` service. ADD and CHECK wait for an agent that is being replaced; a DEL is
  * durable without one.
- * @param conf the network configuration to send: what came on stdin, or that with the addresses
+ * @param networkConfiguration to send: what came on stdin, or that with the addresses
  * @param timeoutMs for all of it
  */
 export async function callCni(
   call: Call,
   method: keyof typeof cniService,
-  conf: string,
+  networkConfiguration: Uint8Array,
   timeoutMs: number,
 ): Promise<Answer> {
   const { containerId, netns, ifname, args, path } = call.request.env;
-  const networkConfiguration = new TextEncoder().encode(conf);
   const cniArgs = { containerId, netns, ifname, args, path, networkConfiguration };
   const attempt = new Attempts(timeoutMs - call.agedMs, method !== "cmdDel", call.context.seen);
   for (;;) {

@@ -56,7 +56,7 @@ function start(file: string, request: CniRequest, verb: Verb, what: string): Chi
   for (const [name, value] of Object.entries(request.io.env)) if (value !== undefined) env[name] = value;
   env["CNI_COMMAND"] = verb;
   try {
-    const stdin = new TextEncoder().encode(request.stdin);
+    const stdin = new TextEncoder().encode(request.text);
     return Bun.spawn([file], { env, stdin, stdout: "pipe", stderr: "pipe" });
   } catch (cause) {
     const is = reasonOf(cause);

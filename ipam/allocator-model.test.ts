@@ -5,9 +5,9 @@ import { formatIp, type Ip } from "../shared/net/ip.ts";
 import { Fields } from "../shared/schema/json-fields.ts";
 import { random } from "../test/support/random.ts";
 import { scratchDir } from "../test/support/scratch-dir.ts";
-import { type Allocation, Allocator } from "./allocator.ts";
+import { Allocator } from "./allocator.ts";
 import { type IpamConfig, parseIpamConfig } from "./config/ipam-config.ts";
-import type { Lease } from "./lease.ts";
+import type { Allocation, Lease } from "./lease.ts";
 import { SqliteStore } from "./store/sqlite-store.ts";
 
 const config = (ipam: object): IpamConfig =>

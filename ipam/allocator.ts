@@ -22,7 +22,7 @@ import { type AllocatorEnv, readBootId } from "./allocator-env.ts";
 import type { IpamConfig } from "./config/ipam-config.ts";
 import { type RangeSet, rangeOf } from "./config/ranges.ts";
 import { databaseIn } from "./data-directory.ts";
-import { isStaleLease, type Lease, type LeaseState, type LeftState } from "./lease.ts";
+import { type Allocation, isStaleLease, type Lease, type LeaseState, type LeftState } from "./lease.ts";
 import { countsIn, keptPages, type NetworkCounts } from "./pages.ts";
 import {
   type AddressesInUse,
@@ -35,13 +35,6 @@ import {
 } from "./recovery/integrity.ts";
 import { type SqliteOptions, SqliteStore } from "./store/sqlite-store.ts";
 import type { Store, Synchronous } from "./store/store.ts";
-
-/** What one `allocate` answered: a lease per range set, in their order. */
-export interface Allocation {
-  readonly leases: readonly Lease[];
-  /** `false` if the owner held them before. */
-  readonly created: boolean;
-}
 
 export interface OpenOptions extends SqliteOptions {
   /** As `AllocatorEnv.ended`. */
@@ -184,6 +177,11 @@ export class Allocator implements Disposable {
   /** The owner's allocated leases in the order of their range sets. */
   find(owner: Owner): readonly Lease[] {
     return allocatedOf(leasesOf(this.#store, owner));
+  }
+
+  /** Whether all of these leases are allocated as they were, by their generations. */
+  holds(leases: readonly Lease[]): boolean {
+    return leases.every((lease) => this.#store.holds(lease));
   }
 
   /** The owner's leases that wait until its interface is removed. */

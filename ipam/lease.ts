@@ -41,3 +41,10 @@ export interface Lease {
 /** Whether it is of an earlier boot. If a boot has no name (`""`), no lease is stale. */
 export const isStaleLease = (lease: Lease, bootId: string): boolean =>
   bootId !== "" && lease.bootId !== "" && lease.bootId !== bootId;
+
+/** What one `allocate` answered: a lease per range set, in their order. */
+export interface Allocation {
+  readonly leases: readonly Lease[];
+  /** `false` if the owner held them before. */
+  readonly created: boolean;
+}

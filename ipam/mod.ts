@@ -5,7 +5,7 @@
  * transaction. Others use what is listed here and nothing else of this folder.
  */
 export { type RangeUsage, withholding } from "./allocate/usage.ts";
-export { type Allocation, Allocator } from "./allocator.ts";
+export { Allocator } from "./allocator.ts";
 export { readBootId } from "./allocator-env.ts";
 export {
   dataDirOf,
@@ -15,7 +15,7 @@ export {
 } from "./config/ipam-config.ts";
 export type { Range, RangeSet } from "./config/ranges.ts";
 export { takeOver } from "./host-local/take-over.ts";
-export { isStaleLease, type Lease, type LeaseState, type LeftState, leaseStates } from "./lease.ts";
+export { type Allocation, isStaleLease, type Lease, type LeaseState, type LeftState, leaseStates } from "./lease.ts";
 export { runIpamPlugin } from "./plugin.ts";
 export { isNameless } from "./recovery/integrity.ts";
 export { openVerified } from "./recovery/open-verified.ts";

@@ -9,7 +9,7 @@ import type { CallContext } from "../../shared/server/handlers.ts";
 import { requireNetwork } from "../config/network-sections.ts";
 import { CallPhases } from "../metrics/call-phases.ts";
 import type { AgentContext } from "../reconcile/mod.ts";
-import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses, stillClaimed } from "./addresses.ts";
+import { type AddressClaim, addressesReleased, claimAddresses, sandboxAddresses } from "./addresses.ts";
 import { type CmdRequest, requestedMac } from "./cmd-request.ts";
 import { portMappingsOf } from "./port-mappings.ts";
 
@@ -58,7 +58,7 @@ export async function runAdd(
       await rollback(context, request, claim, call, stood);
       throw caught;
     }
-    if (!stillClaimed(context, owner, claim)) {
+    if (!context.allocator.holds(claim.leases)) {
       // The addresses were released meanwhile, which waits for the interface to be removed, whether it existed before
       // this call or not.
       await rollback(context, request, claim, call, false);

@@ -16,7 +16,7 @@ import type { CniIp, CniResult, Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type Cidr, contains, gatewayIn, parseCidr } from "../../shared/net/ip.ts";
-import { Fields } from "../../shared/schema/json-fields.ts";
+import type { Fields } from "../../shared/schema/json-fields.ts";
 import type { AgentConfig, NetworkConfig } from "../config/agent-config.ts";
 import { ipamSection } from "../config/network-sections.ts";
 import { type AgentContext, reclaimStaleLease } from "../reconcile/mod.ts";
@@ -96,12 +96,6 @@ const withRequestedDns = ({ conf }: CmdRequest, ipam: CniResult): CniResult => (
   dns: conf.derive(requestedDns) ?? ipam.dns,
 });
 
-/** `false` if a lease of the claim was released or replaced meanwhile. */
-export function stillClaimed(context: AgentContext, owner: Owner, claim: AddressClaim): boolean {
-  const now = context.allocator.find(owner);
-  return claim.leases.every((lease) => now.some((current) => current.generation === lease.generation));
-}
-
 export const addressesReleased = (owner: Owner): CniError =>
   new CniError(
     CniCode.tryAgainLater,
@@ -172,8 +166,21 @@ function ownConfig(context: AgentContext, { conf, owner, version, args }: CmdReq
 
 /** For a request that brought no address: the network's own ranges, and what the request asks for (`ips`, `IP=`). */
 function agentIpamConfig(config: AgentConfig, network: NetworkConfig, request: CmdRequest): IpamConfig {
-  const conf = new Fields({ ...withoutKey(request.conf.raw, "ipam"), ipam: ipamSection(config, network) });
+  const conf = request.conf.derive(sectionOf(config, network));
   return parseIpamConfig({ conf, network: network.name, version: request.version, args: request.args });
+}
+
+/** By network, so that a configuration that came before finds what was made of it then. */
+const sections = new WeakMap<NetworkConfig, (conf: Fields) => Fields>();
+
+/** What gives a configuration the `ipam` section that stands for the network. */
+function sectionOf(config: AgentConfig, network: NetworkConfig): (conf: Fields) => Fields {
+  const known = sections.get(network);
+  if (known !== undefined) return known;
+  const ipam = ipamSection(config, network);
+  const read = (conf: Fields): Fields => conf.at({ ...withoutKey(conf.raw, "ipam"), ipam }, conf.path);
+  sections.set(network, read);
+  return read;
 }
 
 /** Keys match in any case, so `IPAM` must go too. */

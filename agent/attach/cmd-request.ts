@@ -5,6 +5,7 @@ import {
   containerKindStrictly,
   sandboxIdOf,
 } from "../../shared/cni/container-kind.ts";
+import { readConf } from "../../shared/cni/dispatch.ts";
 import {
   containerIdRule,
   ifnameRule,
@@ -19,7 +20,7 @@ import { type CniVersion, latestVersion, parseVersion, supportedVersions } from 
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { interfaceMac, macRule } from "../../shared/net/mac.ts";
 import type { CniCmdRequest } from "../../shared/proto/cni-messages.ts";
-import { Fields, show } from "../../shared/schema/json-fields.ts";
+import { type Fields, show } from "../../shared/schema/json-fields.ts";
 import type { DataPathName } from "../config/agent-config.ts";
 import type { Container } from "../datapath/datapath.ts";
 
@@ -43,14 +44,14 @@ const longestPathBytes = 4096;
 /**
  * Reads a request as strictly as its verb allows: DEL must always be able to finish, so it needs only the owner.
  * @param dataPath says what CNI_NETNS can be: of a kernel bridge a path, of HNS one of three forms
- * @param parseConf reads the network configuration
+ * @param read reads the network configuration
  * @throws {CniError} codes 1, 4, 6, 7, as the plugin itself would answer
  */
 export function parseCmdRequest(
   message: CniCmdRequest,
   verb: CmdVerb,
   dataPath: DataPathName,
-  parseConf = Fields.parse,
+  read = readConf,
 ): CmdRequest {
   const given = message.cniArgs;
   if (given === undefined) throw invalid(verb, '"cni_args" is missing, wanted the arguments of the call');
@@ -59,7 +60,7 @@ export function parseCmdRequest(
   const ifnameProblem = wrongIfname(given.ifname);
   if (ifnameProblem !== undefined) throw invalid(verb, `"ifname" is ${ifnameProblem}, wanted ${ifnameRule}`);
   const kind = kindOf(verb, given.netns, dataPath);
-  const conf = parseConf(new TextDecoder().decode(given.networkConfiguration));
+  const { conf } = read(given.networkConfiguration);
   const network = conf.string("name") ?? "";
   const nameProblem = wrongNetworkName(network);
   if (nameProblem !== undefined) throw conf.wrong("name", conf.get("name"), networkNameRule);

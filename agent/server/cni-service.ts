@@ -1,14 +1,14 @@
 import { afterTurn } from "../../shared/async/after-turn.ts";
 import { podOf } from "../../shared/cni/args.ts";
-import { KnownConfs } from "../../shared/cni/known-confs.ts";
+import type { ReadConf, readConf } from "../../shared/cni/dispatch.ts";
 import type { Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
 import { type LogFields, redactArgs } from "../../shared/log.ts";
 import { uptimeMs } from "../../shared/os/uptime.ts";
 import type { CmdError, CniCmdRequest, CniCmdResponse } from "../../shared/proto/cni-messages.ts";
 import { cniService } from "../../shared/proto/services.ts";
-import type { Fields } from "../../shared/schema/json-fields.ts";
 import { type CallContext, type Rpc, rpc } from "../../shared/server/handlers.ts";
+import { KnownConfs } from "../../shared/server/known-confs.ts";
 import { runAdd } from "../attach/add.ts";
 import { runCheck } from "../attach/check.ts";
 import { type CmdRequest, type CmdVerb, parseCmdRequest } from "../attach/cmd-request.ts";
@@ -42,16 +42,15 @@ export interface Gate {
 interface Served {
   readonly verb: CmdVerb;
   readonly run: Verb;
-  /** As `Fields.parse`. */
-  readonly parseConf: (text: string) => Fields;
+  readonly readConf: typeof readConf;
 }
 
 /** The reference system's `Cni` service: every failure is an answer with a code, never a gRPC status. */
 export function cniRpcs(context: AgentContext, gate: Gate): readonly Rpc[] {
   const confs = new KnownConfs();
-  const parseConf = (text: string): Fields => confs.parse(text);
+  const readConf = (bytes: Uint8Array): ReadConf => confs.read(bytes);
   const method = (verb: CmdVerb, run: Verb) => (request: CniCmdRequest, call: CallContext) =>
-    answer(context, gate, { verb, run, parseConf }, request, call);
+    answer(context, gate, { verb, run, readConf }, request, call);
   return [
     rpc(cniService.cmdAdd, method("ADD", runAdd)),
     rpc(cniService.cmdCheck, method("CHECK", runCheck)),
@@ -62,7 +61,7 @@ export function cniRpcs(context: AgentContext, gate: Gate): readonly Rpc[] {
 async function answer(
   context: AgentContext,
   gate: Gate,
-  { verb, run, parseConf }: Served,
+  { verb, run, readConf }: Served,
   message: CniCmdRequest,
   call: CallContext,
 ): Promise<CniCmdResponse> {
@@ -90,7 +89,7 @@ async function answer(
     });
   };
   try {
-    const request = parseCmdRequest(message, verb, context.config.dataPath, parseConf);
+    const request = parseCmdRequest(message, verb, context.config.dataPath, readConf);
     network = request.owner.network;
     // A DEL does not wait: the plugin records it, and the start finishes it.
     if (verb === "DEL") gate.requireReady();

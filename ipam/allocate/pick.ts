@@ -1,6 +1,6 @@
 import { type Ip, plus } from "../../shared/net/ip.ts";
 import { type Intervals, intervalAt, pastIntervals } from "../config/intervals.ts";
-import { type RangeSet, rangeOf } from "../config/ranges.ts";
+import { type Range, type RangeSet, rangeOf } from "../config/ranges.ts";
 import type { Lease } from "../lease.ts";
 import type { Store } from "../store/store.ts";
 
@@ -21,13 +21,28 @@ export function nextAddress(
   reserved: Intervals,
   last: Ip | undefined,
 ): Ip | undefined {
-  for (const { from, to } of windowsAfter(set, last)) {
-    let ip = pastIntervals(reserved, from);
-    while (ip.value <= to.value) {
-      const free = store.nextFree(network, ip);
-      ip = pastIntervals(reserved, free);
-      if (ip.value === free.value && ip.value <= to.value) return ip;
+  const firstIn = (from: Ip, to: Ip): Ip | undefined => firstFree(store, network, reserved, { from, to });
+  const firstOfAll = (ranges: readonly Range[]): Ip | undefined => {
+    for (const { start, end } of ranges) {
+      const ip = firstIn(start, end);
+      if (ip !== undefined) return ip;
     }
+    return undefined;
+  };
+  const at = last === undefined ? undefined : rangeOf(set, last);
+  if (last === undefined || at === undefined) return firstOfAll(set);
+  const next = firstIn(plus(last, 1n), at.end);
+  if (next !== undefined) return next;
+  const i = set.indexOf(at);
+  return firstOfAll([...set.slice(i + 1), ...set.slice(0, i)]) ?? firstIn(at.start, last);
+}
+
+function firstFree(store: Store, network: string, reserved: Intervals, { from, to }: Window): Ip | undefined {
+  let ip = pastIntervals(reserved, from);
+  while (ip.value <= to.value) {
+    const free = store.nextFree(network, ip);
+    ip = pastIntervals(reserved, free);
+    if (ip.value === free.value && ip.value <= to.value) return ip;
   }
   return undefined;
 }
@@ -36,19 +51,6 @@ export function nextAddress(
 export const hasAddress = (store: Store, network: string, set: RangeSet, reserved: Intervals): boolean =>
   nextAddress(store, network, set, reserved, undefined) !== undefined ||
   longestCooling(store, network, set, reserved) !== undefined;
-
-function windowsAfter(set: RangeSet, last: Ip | undefined): readonly Window[] {
-  const whole = set.map((range): Window => ({ from: range.start, to: range.end }));
-  const at = last === undefined ? undefined : rangeOf(set, last);
-  if (last === undefined || at === undefined) return whole;
-  const i = set.indexOf(at);
-  return [
-    { from: plus(last, 1n), to: at.end },
-    ...whole.slice(i + 1),
-    ...whole.slice(0, i),
-    { from: at.start, to: last },
-  ];
-}
 
 /** Leases of the first look: enough where every pod releases one address of each set, which is the usual case. */
 const firstLook = 8;

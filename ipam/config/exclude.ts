@@ -41,6 +41,7 @@ export function parseExclude(fields: Fields): readonly Exclusion[] | undefined {
  * is given out
  */
 export function requireInside(exclusions: readonly Exclusion[], ranges: readonly Range[]): void {
+  if (exclusions.length === 0) return;
   const subnets = ranges.map(({ subnet }) => ({ first: firstOf(subnet), last: lastOf(subnet) }));
   for (const { run, refuse } of exclusions) {
     if (subnets.some((subnet) => overlap(subnet, run))) continue;

@@ -28,6 +28,7 @@ const listedIps = (conf: Fields): readonly Ip[] => [
 ];
 
 function fromArgs(text: string): readonly Ip[] {
+  if (text === "") return [];
   const args = parseArgs(text);
   const unknown = [...args.keys()].filter((key) => !knownArgs.includes(key));
   // Read first, so that a wrong value is refused also when there is no unknown key.

@@ -9,8 +9,21 @@ import { type Ip, ipOf } from "../../shared/net/ip.ts";
 export type AddressKey = Uint8Array;
 
 const mapped = 0xffffn << 32n;
+const keyBytes = 16;
+/** Where the four bytes of an IPv4 address are, behind two of 255. */
+const ipv4At = 12;
 
-export const keyOf = (ip: Ip): AddressKey => keyOfNumber(numberOf(ip));
+export function keyOf(ip: Ip): AddressKey {
+  const number = Number(ip.value);
+  // One behind the family's last has a key too.
+  if (ip.family === 6 || number > 0xffff_ffff) return keyOfNumber(numberOf(ip));
+  // An ADD makes several, and each step with a number of any length is a call into the engine.
+  const key = new Uint8Array(keyBytes);
+  key[10] = 255;
+  key[11] = 255;
+  for (let i = 0; i < 4; i++) key[ipv4At + i] = number >>> (24 - 8 * i);
+  return key;
+}
 
 /** The 128-bit number behind a key. */
 export const numberOf = (ip: Ip): bigint => (ip.family === 4 ? ip.value + mapped : ip.value);
@@ -20,7 +33,7 @@ export const lastNumber = (1n << 128n) - 1n;
 
 export function keyOfNumber(number: bigint): AddressKey {
   assert(number >= 0n && number <= lastNumber, "a number with a key is one of an address");
-  const view = new DataView(new ArrayBuffer(16));
+  const view = new DataView(new ArrayBuffer(keyBytes));
   view.setBigUint64(0, number >> 64n);
   view.setBigUint64(8, number & 0xffff_ffff_ffff_ffffn);
   return new Uint8Array(view.buffer);
@@ -32,8 +45,15 @@ export function numberOfKey(key: AddressKey): bigint {
 }
 
 export function ipOfKey(key: AddressKey): Ip {
-  const number = numberOfKey(key);
-  return number >> 32n === 0xffffn ? ipOf(4, number - mapped) : ipOf(6, number);
+  if (!isIpv4(key)) return ipOf(6, numberOfKey(key));
+  let number = 0;
+  for (let i = ipv4At; i < keyBytes; i++) number = number * 256 + (key[i] ?? 0);
+  return ipOf(4, BigInt(number));
+}
+
+function isIpv4(key: AddressKey): boolean {
+  for (let i = 0; i < 10; i++) if (key[i] !== 0) return false;
+  return key[10] === 255 && key[11] === 255;
 }
 
 /** The address of this number in the given family; may lie beyond that family's last. */

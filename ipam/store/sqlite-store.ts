@@ -171,6 +171,11 @@ export class SqliteStore implements Store {
     }
   }
 
+  holds({ owner: { network }, address: { ip }, generation }: Lease): boolean {
+    const sql = "SELECT 1 FROM lease WHERE network = ? AND address = ? AND generation = ? AND state = 'allocated'";
+    return this.#all(sql, network, keyOf(ip), generation).length > 0;
+  }
+
   put(lease: Lease): void {
     assert(this.#inTransaction, "leases change inside a transaction");
     const { network } = lease.owner;
@@ -193,9 +198,8 @@ export class SqliteStore implements Store {
   }
 
   nextFree(network: string, from: Ip): Ip {
-    const number = numberOf(from);
-    const [run] = this.#runsUpTo(network, number, 1);
-    return run === undefined || run.last < number ? from : ipOfNumber(from.family, run.last + 1n);
+    const run = this.#runsUpTo(network, keyOf(from), 1)[0];
+    return run === undefined || run.last < numberOf(from) ? from : ipOfNumber(from.family, run.last + 1n);
   }
 
   count(network: string, from: Ip, to: Ip, cooledByMs: number): TakenCount {
@@ -270,8 +274,8 @@ export class SqliteStore implements Store {
 
   /** A network that is broken up at random has hundreds of thousands of runs: none is kept, and numbers count them. */
   #taken(network: string, low: bigint, high: bigint): bigint {
-    const [before] = this.#runsUpTo(network, low, 1);
-    const [last] = this.#runsUpTo(network, high, 1);
+    const [before] = this.#runsUpTo(network, keyOfNumber(low), 1);
+    const [last] = this.#runsUpTo(network, keyOfNumber(high), 1);
     const reachingIn = before === undefined || before.first === low || before.last < low ? 0n : before.last - low + 1n;
     const reachingOut = last === undefined || last.last < high ? 0n : last.last - high;
     const sql = "SELECT first, last FROM taken WHERE network = ? AND first BETWEEN ? AND ?";
@@ -286,15 +290,15 @@ export class SqliteStore implements Store {
   }
 
   /** The runs that begin at this address or before, the nearest first. */
-  #runsUpTo(network: string, number: bigint, limit: number): readonly Run[] {
+  #runsUpTo(network: string, address: AddressKey, limit: number): readonly Run[] {
     const sql = `SELECT first, last FROM taken WHERE network IN (?) AND first <= ? ORDER BY first DESC LIMIT ${limit}`;
-    return this.#all<RunRow>(sql, network, keyOfNumber(number)).map(runOf);
+    return this.#all<RunRow>(sql, network, address).map(runOf);
   }
 
   /** A free address joins the runs on either side of it. */
   #take(network: string, number: bigint): void {
     // Behind the last address of all there is none that could be taken.
-    const near = this.#runsUpTo(network, number === lastNumber ? number : number + 1n, 2);
+    const near = this.#runsUpTo(network, keyOfNumber(number === lastNumber ? number : number + 1n), 2);
     const after = near.find((run) => run.first === number + 1n);
     const before = near.find((run) => run.last === number - 1n);
     if (after !== undefined) this.#dropRun(network, after);
@@ -303,7 +307,7 @@ export class SqliteStore implements Store {
 
   /** An address leaves its run, which may fall into two. */
   #give(network: string, number: bigint): void {
-    const [run] = this.#runsUpTo(network, number, 1);
+    const [run] = this.#runsUpTo(network, keyOfNumber(number), 1);
     assert(run !== undefined && run.last >= number, "an address with a lease is in a run");
     if (run.first < number) this.#setRun(network, { first: run.first, last: number - 1n });
     else this.#dropRun(network, run);

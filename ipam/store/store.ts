@@ -50,6 +50,8 @@ export interface Store extends Disposable {
    */
   transaction<T>(work: () => Synchronous<T>): T;
   select(query: LeaseQuery): readonly Lease[];
+  /** Whether the address still has this very lease, by its generation, and it is allocated. */
+  holds(lease: Lease): boolean;
   /** Adds the lease of this network and address, or replaces it. */
   put(lease: Lease): void;
   /** The address is free again. */

@@ -17,8 +17,14 @@ export interface PluginIo {
   writeResult(text: string): Promise<void>;
   /** Standard error: free-form lines for the runtime's log. */
   log(line: string): void;
-  /** Reads the configuration in place of `Fields.parse`. */
-  readonly parseConf?: (text: string) => Fields;
+  /** Reads the configuration in place of the function of this name. */
+  readonly readConf?: (bytes: Uint8Array) => ReadConf;
+}
+
+/** A network configuration, read. */
+export interface ReadConf {
+  readonly text: string;
+  readonly conf: Fields;
 }
 
 /** One call, checked as far as the specification goes. */
@@ -28,8 +34,9 @@ export interface CniRequest {
   /** Network name, `name` of the configuration. */
   readonly network: string;
   readonly conf: Fields;
-  /** The configuration as it came in, for passing it on. */
-  readonly stdin: string;
+  /** The configuration as it came in, for passing it on, and the same as text. */
+  readonly stdin: Uint8Array;
+  readonly text: string;
   readonly io: PluginIo;
 }
 
@@ -50,9 +57,9 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
   let version: string = latestVersion;
   try {
     const env = parseEnvironment(io.env);
-    const stdin = await readText(io);
-    const conf =
-      stdin.trim() === "" && env.command === "VERSION" ? new Fields({}) : (io.parseConf ?? Fields.parse)(stdin);
+    const stdin = await readInput(io);
+    const isEmptyVersion = env.command === "VERSION" && textOf(stdin).trim() === "";
+    const { text, conf } = isEmptyVersion ? nothing : (io.readConf ?? readConf)(stdin);
     const given = conf.string("cniVersion") ?? "";
     if (env.command === "VERSION") {
       // An unknown version is echoed too, because VERSION only asks which ones are supported.
@@ -61,11 +68,11 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
     }
     const checked = supported(given);
     version = checked;
-    const request: CniRequest = { env, io, conf, stdin, version: checked, network: networkName(conf) };
+    const request: CniRequest = { env, io, conf, stdin, text, version: checked, network: networkName(conf) };
     const since = verbSince[env.command];
     if (since !== undefined && !atLeast(request.version, since)) throw tooOld(env.command, request.version, since);
-    const text = await verbTable[env.command](request);
-    if (text !== undefined) await io.writeResult(text);
+    const result = await verbTable[env.command](request);
+    if (result !== undefined) await io.writeResult(result);
     return 0;
   } catch (caught) {
     const error = CniError.from(caught);
@@ -81,7 +88,7 @@ export function encodeError(error: CniError, cniVersion: string): string {
   return printable(JSON.stringify({ cniVersion, code: error.code, msg: error.message, details: error.details }));
 }
 
-async function readText(io: PluginIo): Promise<string> {
+async function readInput(io: PluginIo): Promise<Uint8Array> {
   const bytes = await io.readStdin();
   if (bytes.length > maxStdinBytes) {
     throw new CniError(
@@ -90,7 +97,18 @@ async function readText(io: PluginIo): Promise<string> {
       `Cannot read the network configuration: it is longer than ${maxStdinBytes} bytes`,
     );
   }
-  return new TextDecoder().decode(bytes);
+  return bytes;
+}
+
+const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+
+/** VERSION may come without a configuration. */
+const nothing: ReadConf = { text: "", conf: new Fields({}) };
+
+/** @throws {CniError} as `Fields.parse` */
+export function readConf(bytes: Uint8Array): ReadConf {
+  const text = textOf(bytes);
+  return { text, conf: Fields.parse(text) };
 }
 
 function supported(given: string): CniVersion {

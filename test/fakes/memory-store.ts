@@ -76,6 +76,11 @@ export class MemoryStore implements Store {
     }
   }
 
+  holds({ owner, address, generation }: Lease): boolean {
+    const now = this.#leases.get(nameOf(owner.network, address.ip));
+    return now?.generation === generation && now.state === "allocated";
+  }
+
   put(lease: Lease): void {
     assert(this.#inTransaction, "leases change inside a transaction");
     this.#leases.set(nameOf(lease.owner.network, lease.address.ip), lease);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { maxContainerIdChars, maxIfnameBytes, maxNetworkNameChars } from "../../../shared/cni/names.ts";
 import { hostIfname } from "../owner-names.ts";
-import { aliasBytes, formatAlias, hostMac, longestAlias, ownerAltName, parseAlias, podMac } from "./names.ts";
+import { aliasBytes, formatAlias, longestAlias, ownerAltName, ownerNames, parseAlias } from "./names.ts";
 
 const owner = { network: "pods", sandboxId: "3f2a91bc77", ifname: "eth0" };
 const pod = (name: string, namespace = "default") => ({ namespace, name, uid: "" });
@@ -35,12 +35,14 @@ test("names are stable, and differ with every part of what they are made of", ()
 });
 
 test("fixed names: an upgrade must find what an earlier release made", () => {
+  expect(ownerNames(owner).altName).toBe(ownerAltName(owner));
   expect(ownerAltName(owner)).toBe("pipette-b0eb39ed587be1546d835827ed694ae2020a8b39");
   expect(hostIfname(owner, pod("web"))).toBe("web-grejfl");
 });
 
 test("hardware addresses are of one interface, locally administered, and differ", () => {
-  const macs = [podMac(owner), hostMac(owner), podMac({ ...owner, ifname: "net1" })];
+  const { podMac, hostMac } = ownerNames(owner);
+  const macs = [podMac, hostMac, ownerNames({ ...owner, ifname: "net1" }).podMac];
   for (const mac of macs) {
     expect(mac).toHaveLength(6);
     expect(mac[0]! & 3).toBe(2);

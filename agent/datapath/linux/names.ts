@@ -3,25 +3,30 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { type Cidr, formatCidr } from "../../../shared/net/ip.ts";
 import { digest, ownerParts } from "../owner-names.ts";
 
-/** The second name of the host end, derived from the owner alone, because a DEL knows nothing else. */
-export function ownerAltName(owner: Owner): string {
-  return `pipette-${digest("owner", ...ownerParts(owner)).toString("hex", 0, 20)}`;
+/** What the two ends of an owner's pair are called; the same for the same owner at any time. */
+export interface OwnerNames {
+  /** The second name of the host end, derived from the owner alone, because a DEL knows nothing else. */
+  readonly altName: string;
+  /** Its neighbours' caches stay valid. */
+  readonly podMac: Uint8Array;
+  readonly hostMac: Uint8Array;
 }
+
+/** By one hash, whose bytes they share. */
+export function ownerNames(owner: Owner): OwnerNames {
+  const hash = digest("owner", ...ownerParts(owner));
+  return { altName: altNameOf(hash), podMac: macOf(hash.subarray(20, 26)), hostMac: macOf(hash.subarray(26, 32)) };
+}
+
+export const ownerAltName = (owner: Owner): string => altNameOf(digest("owner", ...ownerParts(owner)));
+
+const altNameOf = (hash: Buffer): string => `pipette-${hash.toString("hex", 0, 20)}`;
 
 /** A unicast address out of the locally administered ones. */
-function localMac(...parts: readonly string[]): Uint8Array {
-  const mac = Uint8Array.from(digest("mac", ...parts).subarray(0, 6));
+function macOf(bytes: Uint8Array): Uint8Array {
+  const mac = new Uint8Array(bytes);
   mac[0] = ((mac[0] ?? 0) & 0xfc) | 0x02;
   return mac;
-}
-
-/** The same owner always gets the same MAC, so that its neighbours' caches stay valid. */
-export function podMac(owner: Owner): Uint8Array {
-  return localMac("pod", ...ownerParts(owner));
-}
-
-export function hostMac(owner: Owner): Uint8Array {
-  return localMac("host", ...ownerParts(owner));
 }
 
 /**
@@ -29,7 +34,7 @@ export function hostMac(owner: Owner): Uint8Array {
  * be connected.
  */
 export function gatewayMac(bridge: string, subnets: readonly Cidr[]): Uint8Array {
-  return localMac("bridge", bridge, ...subnets.map(formatCidr));
+  return macOf(digest("mac", "bridge", bridge, ...subnets.map(formatCidr)).subarray(0, 6));
 }
 
 /** The content of a host end's interface alias. */

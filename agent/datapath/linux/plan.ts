@@ -4,7 +4,7 @@ import { type Cidr, contains, type Ip } from "../../../shared/net/ip.ts";
 import { interfaceMac, parseMac } from "../../../shared/net/mac.ts";
 import type { AttachRequest } from "../datapath.ts";
 import { hostIfname } from "../owner-names.ts";
-import { formatAlias, hostMac, ownerAltName, podMac } from "./names.ts";
+import { formatAlias, ownerNames } from "./names.ts";
 
 /** The part of a network's configuration that pods' veth pairs need. */
 export interface PodNetwork {
@@ -38,16 +38,17 @@ export interface Plan {
 /** @throws {CniError} code 7 where the MAC will not do */
 export function planOf(network: PodNetwork, request: AttachRequest): Plan {
   const { owner, pod, ipam, ownLease } = request;
+  const { altName, hostMac, podMac } = ownerNames(owner);
   return {
     owner,
     network,
     hostIfname: hostIfname(owner, pod),
-    hostMac: hostMac(owner),
-    podMac: request.mac === undefined ? podMac(owner) : requestedMac(request.mac),
+    hostMac,
+    podMac: request.mac === undefined ? podMac : requestedMac(request.mac),
     macRequested: request.mac !== undefined,
     mtu: request.mtu ?? network.mtu ?? defaultMtu,
     alias: formatAlias({ owner, ownLease }),
-    altName: ownerAltName(owner),
+    altName,
     ipam,
     request,
   };

@@ -71,13 +71,15 @@ function inRequests(socket: NetlinkSocket, elements: readonly Element[], message
 
 /** Messages of one set each, for one transaction. */
 export function elementMessages(elements: readonly Element[], message: ElementMessage): readonly Message[] {
-  const bySet = Map.groupBy(elements, ({ set }) => set);
-  return [...bySet.values()].flatMap((own) => {
-    const messages: Message[] = [];
-    for (let at = 0; at < own.length; at += maxPerMessage) {
-      const [first, ...rest] = own.slice(at, at + maxPerMessage);
-      if (first !== undefined) messages.push(message([first, ...rest]));
-    }
-    return messages;
-  });
+  const bySet = new Map<PacketSet, [Element, ...Element[]][]>();
+  for (const element of elements) {
+    const lists = bySet.get(element.set);
+    const last = lists?.at(-1);
+    if (lists === undefined) bySet.set(element.set, [[element]]);
+    else if (last === undefined || last.length === maxPerMessage) lists.push([element]);
+    else last.push(element);
+  }
+  const messages: Message[] = [];
+  for (const lists of bySet.values()) for (const list of lists) messages.push(message(list));
+  return messages;
 }

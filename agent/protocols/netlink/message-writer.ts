@@ -6,6 +6,8 @@ export interface Message {
   /** Continues "Cannot …" in the error: `create "web-1a2b3c"`. */
   readonly action: string;
   readonly type: number;
+  /** In a batch: the refusal that means as much as done, as what was to go is not there. */
+  readonly doneAs?: number;
   /** Beside REQUEST, and ACK, which the socket sets. */
   readonly flags?: number;
   /** Writes the fixed header of the message's family, then attributes. */
@@ -13,6 +15,10 @@ export interface Message {
 }
 
 const alignment = 4;
+/** struct nlattr. */
+const headerBytes = 4;
+/** NLA_F_NESTED. */
+const nested = 0x8000;
 const encoder = new TextEncoder();
 
 /** Frames netlink messages one behind the other into one buffer; nothing is ever written beyond its end. */
@@ -76,35 +82,38 @@ export class MessageWriter {
   }
 
   attrU32(type: number, value: number): this {
-    return this.#attr(type, () => this.u32(value));
+    this.#view.setUint32(this.#value(type, 4), value, true);
+    return this;
   }
 
   /** Highest byte first, as nftables has its numbers. */
   attrU32Net(type: number, value: number): this {
-    return this.#attr(type, () => {
-      const at = this.#take(4);
-      this.#view.setUint32(at, value);
-    });
+    this.#view.setUint32(this.#value(type, 4), value);
+    return this;
   }
 
   attrU16(type: number, value: number): this {
-    return this.#attr(type, () => this.u16(value));
+    this.#view.setUint16(this.#value(type, 2), value, true);
+    return this;
   }
 
   attrU8(type: number, value: number): this {
-    return this.#attr(type, () => this.u8(value));
+    this.#view.setUint8(this.#value(type, 1), value);
+    return this;
   }
 
   attrBytes(type: number, value: Uint8Array): this {
-    return this.#attr(type, () => this.#append(value));
+    const at = this.#value(type, value.length);
+    this.#bytes.set(value, at);
+    return this;
   }
 
   /** Ends with a zero byte, as the kernel's NLA_NUL_STRING wants it. */
   attrText(type: number, value: string): this {
-    return this.#attr(type, () => {
-      this.#append(encoder.encode(value));
-      this.u8(0);
-    });
+    const bytes = encoder.encode(value);
+    const at = this.#value(type, bytes.length + 1);
+    this.#bytes.set(bytes, at);
+    return this;
   }
 
   attrIp(type: number, ip: Ip): this {
@@ -113,23 +122,22 @@ export class MessageWriter {
 
   /** An attribute that holds attributes, or a fixed header with attributes (VETH_INFO_PEER). */
   nest(type: number, body: () => void): this {
-    return this.#attr(type | 0x8000, body);
-  }
-
-  #attr(type: number, body: () => void): this {
-    const start = this.#length;
-    this.u16(0).u16(type);
+    const start = this.#take(headerBytes);
+    this.#view.setUint16(start + 2, type | nested, true);
     body();
-    const length = this.#length - start;
-    if (length > 0xffff) throw new Error(`Broken invariant: a netlink attribute has ${length} bytes`);
-    this.#view.setUint16(start, length, true);
+    this.#view.setUint16(start, attributeLength(this.#length - start), true);
     this.#pad();
     return this;
   }
 
-  #append(value: Uint8Array): void {
-    const at = this.#take(value.length);
-    this.#bytes.set(value, at);
+  /** An attribute with room for a value, zeros behind it. @returns where the value begins */
+  #value(type: number, bytes: number): number {
+    const length = attributeLength(headerBytes + bytes);
+    const start = this.#take(aligned(length));
+    this.#view.setUint32(this.#length - alignment, 0);
+    this.#view.setUint16(start, length, true);
+    this.#view.setUint16(start + 2, type, true);
+    return start + headerBytes;
   }
 
   #pad(): void {
@@ -151,6 +159,13 @@ export class MessageWriter {
     this.#bytes = grown;
     this.#view = viewOf(grown);
   }
+}
+
+const aligned = (length: number): number => (length + alignment - 1) & -alignment;
+
+function attributeLength(length: number): number {
+  if (length <= 0xffff) return length;
+  throw new Error(`Broken invariant: a netlink attribute has ${length} bytes`);
 }
 
 const viewOf = (bytes: Uint8Array<ArrayBuffer>): DataView =>

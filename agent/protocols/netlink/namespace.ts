@@ -10,9 +10,12 @@ export interface NetworkNamespace extends Disposable {
 
 /** The namespace that this process lives in. */
 export interface HomeNamespace extends NetworkNamespace {
-  /** Device and inode, by which it is known. */
-  readonly file: string;
+  /** By which it is known. */
+  readonly file: FileId;
 }
+
+/** Device and inode, in halves. */
+type FileId = readonly [major: number, minor: number, high: number, low: number];
 
 /** What a path turned out to be. */
 export type OpenedNamespace =
@@ -40,7 +43,8 @@ const deviceAt = 136;
 
 const path = pinned(pathBytes);
 const noPath = pinned(1);
-const stat = pinned(statxBytes);
+const statx = pinned(statxBytes);
+const stat = { address: statx.address, view: new DataView(statx.bytes.buffer) };
 
 /**
  * Opens the network namespace at `path`, an absolute path such as `/run/netns/x` or `/proc/123/ns/net`.
@@ -52,7 +56,7 @@ export function openNamespace(libc: Libc, at: string, home: HomeNamespace): Open
   if (fd === -Errno.ENOENT || fd === -Errno.ENOTDIR) return { t: "missing" };
   if (fd < 0) return { t: "refused", reason: errnoName(-fd) };
   const isNetwork = libc.calls.ioctl(fd, NS_GET_NSTYPE, null) === CLONE_NEWNET;
-  if (isNetwork && fileOf(libc, fd) !== home.file) return { t: "open", namespace: held(libc, at, fd) };
+  if (isNetwork && !isSame(fileOf(libc, fd), home.file)) return { t: "open", namespace: held(libc, at, fd) };
   libc.calls.close(fd);
   return { t: isNetwork ? "own" : "other" };
 }
@@ -65,13 +69,14 @@ function open(libc: Libc, at: string, flags: number): number {
   return fd < 0 ? -libc.errno() : fd;
 }
 
-/** By what a namespace is known: device and inode. */
-function fileOf(libc: Libc, fd: number): string {
+const isSame = (one: FileId, other: FileId): boolean =>
+  one[0] === other[0] && one[1] === other[1] && one[2] === other[2] && one[3] === other[3];
+
+function fileOf(libc: Libc, fd: number): FileId {
   if (libc.calls.statx(fd, noPath.address, AT_EMPTY_PATH, STATX_INO, stat.address) !== 0)
     throw new Error(`Cannot tell the network namespace: the kernel answers ${errnoName(libc.errno())}`);
-  const view = new DataView(stat.bytes.buffer);
-  const of = [deviceAt, deviceAt + 4, inodeAt + 4, inodeAt].map((at) => view.getUint32(at, true));
-  return of.join(" ");
+  const word = (at: number): number => stat.view.getUint32(at, true);
+  return [word(deviceAt), word(deviceAt + 4), word(inodeAt + 4), word(inodeAt)];
 }
 
 /** The calling thread's namespace: `/proc/self` would be the main thread's. */

@@ -1,8 +1,8 @@
-import { KnownConfs } from "../../cni/known-confs.ts";
 import type { Logger } from "../../log.ts";
 import { uptimeMs } from "../../os/uptime.ts";
 import { traceOf } from "../../reason.ts";
 import type { CallTracker } from "../call-tracker.ts";
+import { KnownConfs } from "../known-confs.ts";
 import type { Face, RequestHead } from "./forward-wire.ts";
 import { type Caller, type CniRunner, type ForwardedCall, type Outcome, runForwarded } from "./run-forwarded.ts";
 

@@ -1,9 +1,9 @@
 import type { EndSignal } from "../../async/late-signal.ts";
 import { encodeError, type PluginIo } from "../../cni/dispatch.ts";
-import type { KnownConfs } from "../../cni/known-confs.ts";
 import { latestVersion } from "../../cni/versions.ts";
 import { CniCode, CniError } from "../../errors.ts";
 import { uptimeMs } from "../../os/uptime.ts";
+import type { KnownConfs } from "../known-confs.ts";
 import type { Done, RequestHead } from "./forward-wire.ts";
 
 /** How much a call may write to standard error. */
@@ -70,7 +70,7 @@ export async function runForwarded(
   const io: PluginIo = {
     env: call.env,
     readStdin: async () => call.stdin,
-    parseConf: (text) => confs.parse(text),
+    readConf: (bytes) => confs.read(bytes),
     writeResult: async (text) => {
       if (stdout !== undefined)
         throw new CniError(CniCode.io, "Cannot write a second result to standard output: it takes one object");

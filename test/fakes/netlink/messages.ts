@@ -52,14 +52,15 @@ export abstract class SocketInMemory implements Disposable {
         this.#asked(message, (request) => this.apply(request));
         return undefined;
       } catch (caught) {
-        if (caught instanceof NetlinkError) return caught;
-        throw caught;
+        if (!(caught instanceof NetlinkError)) throw caught;
+        return caught.errno === message.doneAs ? undefined : caught;
       }
     });
   }
 
   run(message: Message): void {
-    this.#asked(message, (request) => this.apply(request));
+    const [refusal] = this.batch([message]);
+    if (refusal !== undefined) throw refusal;
   }
 
   async post(message: Message): Promise<void> {

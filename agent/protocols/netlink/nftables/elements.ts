@@ -21,7 +21,9 @@ export const elementOf = (set: PacketSet, ...parts: readonly Uint8Array[]): Elem
 
 /** The parts of a key, or of a value. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const key = new Uint8Array(parts.reduce((sum, { length }) => sum + padded(length), 0));
+  let length = 0;
+  for (const part of parts) length += padded(part.length);
+  const key = new Uint8Array(length);
   let at = 0;
   for (const part of parts) {
     key.set(part, at);

@@ -1,28 +1,31 @@
+import { type ReadConf, readConf } from "../cni/dispatch.ts";
 import { Fields } from "../schema/json-fields.ts";
 
 /** A node has a few networks, and the pods of each usually bring the same text. */
 const mostTexts = 16;
 /** A usual text has a few hundred; long ones hold what differs from pod to pod. */
-const longestChars = 8 * 1024;
+const longestBytes = 8 * 1024;
 
-/** Network configurations by their texts, for a daemon: one that came before is not read again for each pod. */
+interface Kept extends ReadConf {
+  readonly bytes: Uint8Array;
+}
+
+/** Network configurations by their bytes, for a daemon: one that came before is not read again for each pod. */
 export class KnownConfs {
-  readonly #byText = new Map<string, Fields>();
+  /** The one that came first in front. */
+  readonly #kept: Kept[] = [];
 
-  /** As `Fields.parse`. The same text gives the same object, with what was derived from it. */
-  parse(text: string): Fields {
-    const known = this.#byText.get(text);
-    if (known !== undefined) return known;
-    const read = Fields.parse(text);
-    if (text.length > longestChars) return read;
-    // The text that came first goes first: where each pod brings its own, none is worth keeping.
-    for (const oldest of this.#byText.keys()) {
-      if (this.#byText.size < mostTexts) break;
-      this.#byText.delete(oldest);
-    }
-    const conf = new KnownConf(read.raw);
-    this.#byText.set(text, conf);
-    return conf;
+  /** As `readConf`. The same bytes give the same object, with what was derived from it. */
+  read(bytes: Uint8Array): ReadConf {
+    for (const kept of this.#kept)
+      if (kept.bytes.length === bytes.length && Buffer.compare(kept.bytes, bytes) === 0) return kept;
+    const read = readConf(bytes);
+    if (bytes.length > longestBytes) return read;
+    // Where each pod brings its own, none is worth keeping.
+    if (this.#kept.length === mostTexts) this.#kept.shift();
+    const kept = { bytes: bytes.slice(), text: read.text, conf: new KnownConf(read.conf.raw) };
+    this.#kept.push(kept);
+    return kept;
   }
 }
 
