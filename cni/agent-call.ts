@@ -120,11 +120,17 @@ function timesOf(elapsedMs: number, timeoutMs: number): Partial<Pick<AskedWith, 
   return now === undefined ? {} : { startedUptimeMs: now - elapsedMs, untilUptimeMs: now + timeoutMs };
 }
 
+const traceNames = [
+  ["TRACEPARENT", "traceparent"],
+  ["TRACESTATE", "tracestate"],
+  ["BAGGAGE", "baggage"],
+] as const;
+
 /** The runtime's library names its trace in these variables; W3C Trace Context and Baggage name the headers. */
 export function traceOf(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const metadata: Record<string, string> = {};
-  for (const name of ["traceparent", "tracestate", "baggage"]) {
-    const value = env[name.toUpperCase()] ?? "";
+  for (const [variable, name] of traceNames) {
+    const value = env[variable] ?? "";
     if (value !== "" && value.length <= maxTraceHeaderBytes) metadata[name] = value;
   }
   return metadata;

@@ -59,6 +59,6 @@ export async function ipamResult(config: IpamConfig, leases: readonly Lease[], d
     interfaces: [],
     ips: leases.map(({ address, gateway }) => ({ address, ...(gateway === undefined ? {} : { gateway }) })),
     routes: config.routes,
-    dns: dns ?? (await readDns(config)),
+    dns: dns ?? (config.resolvConf === undefined ? {} : await readDns(config)),
   };
 }

@@ -83,10 +83,13 @@ function kindOf(verb: CmdVerb, netns: string, dataPath: DataPathName): Container
 }
 
 function requireNetns(verb: CmdVerb, netns: string): void {
-  const bytes = new TextEncoder().encode(netns).length;
-  if (netns.startsWith("/") && !netns.includes("\0") && bytes < longestPathBytes) return;
+  if (netns.startsWith("/") && !netns.includes("\0") && isShort(netns)) return;
   throw invalid(verb, `"netns" is ${show(netns)}, wanted the absolute path of a network namespace`);
 }
+
+/** No character takes more than three bytes. */
+const isShort = (path: string): boolean =>
+  path.length * 3 < longestPathBytes || new TextEncoder().encode(path).length < longestPathBytes;
 
 function versionOf(conf: Fields, verb: CmdVerb): CniVersion {
   if (verb === "DEL") return latestVersion;

@@ -172,7 +172,9 @@ export function lastOf(cidr: Cidr): Ip {
 }
 
 export function contains(cidr: Cidr, ip: Ip): boolean {
-  return ip.family === cidr.ip.family && firstOf({ ip, prefix: cidr.prefix }).value === firstOf(cidr).value;
+  if (ip.family !== cidr.ip.family) return false;
+  const hostBits = BigInt(bitsOf(ip.family) - cidr.prefix);
+  return ip.value >> hostBits === cidr.ip.value >> hostBits;
 }
 
 /** Whether two blocks share an address: then one of them holds the other. */

@@ -1,4 +1,4 @@
-import { openLibrary } from "../os/native.linux.ts";
+import { openLibrary, openRoom } from "../os/native.linux.ts";
 import { isWindows } from "../os/platform.ts";
 
 const symbols = { getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" } } as const;
@@ -6,14 +6,19 @@ const symbols = { getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], retur
 const socketLevel = 1;
 const peerCredentials = 17;
 
-let opened: ReturnType<typeof open> | undefined;
+let opened: { readonly it: ReturnType<typeof open> } | undefined;
 
-const open = () => ({
-  calls: openLibrary("libc.so.6", symbols),
-  found: new Uint32Array(3),
-  length: new Uint32Array(1),
-  own: process.geteuid?.(),
-});
+/** Three words, and one for their length behind them. */
+const credentialsBytes = 12;
+
+function open() {
+  const room = openRoom(credentialsBytes + 4);
+  const calls = openLibrary("libc.so.6", symbols);
+  if (room === undefined || calls === undefined) return undefined;
+  const at = room.address;
+  const own = process.geteuid?.();
+  return { calls, words: new Uint32Array(room.buffer), at, lengthAt: (at + credentialsBytes) as typeof at, own };
+}
 
 /**
  * Whether the peer is root, or the user of this process. The socket's rights keep others out too, but somebody may have
@@ -22,11 +27,11 @@ const open = () => ({
  */
 export function isRootPeer(socket: object): boolean {
   if (isWindows) return true;
-  opened ??= open();
+  opened ??= { it: open() };
   const fd: unknown = Reflect.get(socket, "fd");
-  if (opened.calls === undefined || typeof fd !== "number") return false;
-  const { found, length, own } = opened;
-  length[0] = found.byteLength;
-  if (opened.calls.getsockopt(fd, socketLevel, peerCredentials, found, length) !== 0) return false;
-  return found[1] === 0 || found[1] === own;
+  if (opened.it === undefined || typeof fd !== "number") return false;
+  const { calls, words, at, lengthAt, own } = opened.it;
+  words[3] = credentialsBytes;
+  if (calls.getsockopt(fd, socketLevel, peerCredentials, at, lengthAt) !== 0) return false;
+  return words[1] === 0 || words[1] === own;
 }

@@ -10,6 +10,7 @@ import {
   ipBytes,
   ipFromBytes,
   isErrno,
+  joined,
   type NetlinkSocket,
 } from "../../protocols/netlink/mod.ts";
 import { linkLocalBytes, linkLocalOf } from "../addresses.ts";
@@ -187,16 +188,15 @@ export class PortGuard {
     if (known !== undefined) return known;
     const { ports, pods4, pods6 } = this.#ports.sets;
     const { port, mac, ips } = pod;
-    const index = new Uint8Array(4);
-    new DataView(index.buffer).setUint32(0, port, true);
+    const index = Uint8Array.of(port & 255, (port >>> 8) & 255, (port >>> 16) & 255, port >>> 24);
     const macBytes = parseMac(mac) ?? new Uint8Array(6);
+    const from = joined([index, macBytes]);
+    const own = ips.map((ip) => elementOf(ip.family === 4 ? pods4 : pods6, from, ipBytes(ip)));
     // Every kernel assigns a link-local address and probes it, also in pods with IPv4 alone.
-    const own = [
-      ...ips.map((ip) => elementOf(ip.family === 4 ? pods4 : pods6, index, macBytes, ipBytes(ip))),
-      ...[linkLocalBytes(macBytes), unspecifiedBytes].map((ip) => elementOf(pods6, index, macBytes, ip)),
-    ];
+    own.push(elementOf(pods6, from, linkLocalBytes(macBytes)), elementOf(pods6, from, unspecifiedBytes));
     // The port comes last, since the rules apply to it from then on.
-    const elements = { port: [...own, elementOf(ports, index)], node: presentElements(this.#absent.sets, ips) };
+    own.push({ set: ports, key: index });
+    const elements = { port: own, node: presentElements(this.#absent.sets, ips) };
     this.#elementsOf.set(pod, elements);
     return elements;
   }

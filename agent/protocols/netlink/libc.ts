@@ -9,7 +9,8 @@ const symbols = {
   send: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   recv: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
   setns: { args: ["i32", "i32"], returns: "i32" },
-  ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
+  // The kernel takes 32 bits of the request.
+  ioctl: { args: ["i32", "u32", "ptr"], returns: "i32" },
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
   write: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
   statx: { args: ["i32", "ptr", "i32", "u32", "ptr"], returns: "i32" },

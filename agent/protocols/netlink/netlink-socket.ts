@@ -46,6 +46,8 @@ const sentBytes = 128 * 1024;
 /** Attempts of a dump, which is repeated if changes disturb it; after that an error is reported. */
 const dumpAttempts = 10;
 
+const encoder = new TextEncoder();
+
 /** struct nfgenmsg, whose last two bytes are in network byte order. */
 const batchHeader = (writer: MessageWriter): void => void writer.u8(0).u8(0).u8(0).u8(batchSubsystem);
 
@@ -56,6 +58,8 @@ export class NetlinkBuffers {
   readonly writer = new MessageWriter(this.out.bytes);
   /** struct ifreq, its union holding a pointer to the next. */
   readonly ifreq = pinned(ifreqBytes);
+  readonly ifreqName = this.ifreq.bytes.subarray(0, maxIfnameBytes);
+  readonly ifreqUnion = new DataView(this.ifreq.bytes.buffer, ifreqDataAt);
   /** struct ethtool_value: command and answer. */
   readonly ethtool = pinned(8);
   /** The value of an option that is on. */
@@ -294,24 +298,24 @@ export class NetlinkSocket implements Disposable {
    */
   stands({ name, index, mac }: Pick<Link, "name" | "index" | "mac">): boolean {
     const { bytes, address } = this.#ifreqOf(name);
-    const union = new DataView(bytes.buffer);
+    const { ifreqUnion: union } = this.#buffers;
     const isAnswered = (command: number): boolean => this.#libc.calls.ioctl(this.#fd, command, address) === 0;
-    if (!isAnswered(SIOCGIFINDEX) || union.getInt32(ifreqDataAt, true) !== index) return false;
-    if (!isAnswered(SIOCGIFFLAGS) || (union.getUint16(ifreqDataAt, true) & Iff.UP) === 0) return false;
+    if (!isAnswered(SIOCGIFINDEX) || union.getInt32(0, true) !== index) return false;
+    if (!isAnswered(SIOCGIFFLAGS) || (union.getUint16(0, true) & Iff.UP) === 0) return false;
     return isAnswered(SIOCGIFHWADDR) && formatMac(bytes.subarray(ifreqMacAt, ifreqMacAt + 6)) === mac;
   }
 
   /** The index of the interface of this name; `undefined` where there is none. To read it whole takes ten times as long. */
   indexOf(name: string): number | undefined {
-    const { bytes, address } = this.#ifreqOf(name);
+    const { address } = this.#ifreqOf(name);
     if (this.#libc.calls.ioctl(this.#fd, SIOCGIFINDEX, address) !== 0) return undefined;
-    return new DataView(bytes.buffer).getInt32(ifreqDataAt, true);
+    return this.#buffers.ifreqUnion.getInt32(0, true);
   }
 
   #ifreqOf(ifname: string): NetlinkBuffers["ifreq"] {
-    const { ifreq } = this.#buffers;
+    const { ifreq, ifreqName } = this.#buffers;
     ifreq.bytes.fill(0);
-    new TextEncoder().encodeInto(ifname, ifreq.bytes.subarray(0, maxIfnameBytes));
+    encoder.encodeInto(ifname, ifreqName);
     return ifreq;
   }
 
@@ -319,9 +323,10 @@ export class NetlinkSocket implements Disposable {
   #ethtool(ifname: string, command: number, action: string): void {
     const { ethtool } = this.#buffers;
     const ifreq = this.#ifreqOf(ifname);
-    new DataView(ifreq.bytes.buffer).setBigUint64(ifreqDataAt, BigInt(ethtool.address), true);
-    new DataView(ethtool.bytes.buffer).setUint32(0, command, true);
-    new DataView(ethtool.bytes.buffer).setUint32(4, 0, true);
+    this.#buffers.ifreqUnion.setBigUint64(0, BigInt(ethtool.address), true);
+    const asked = new DataView(ethtool.bytes.buffer);
+    asked.setUint32(0, command, true);
+    asked.setUint32(4, 0, true);
     if (this.#libc.calls.ioctl(this.#fd, SIOCETHTOOL, ifreq.address) < 0) {
       throw new NetlinkError(action, this.#libc.errno());
     }
