@@ -350,8 +350,11 @@ export class Agent {
     return `Cannot serve the node: ${is}`;
   }
 
-  async #untilReady({ signal, untilUptimeMs }: CallContext): Promise<void> {
-    if (this.#state.t !== "starting") return;
+  #untilReady(call: CallContext): Promise<void> | undefined {
+    return this.#state.t === "starting" ? this.#untilStarted(call) : undefined;
+  }
+
+  async #untilStarted({ signal, untilUptimeMs }: CallContext): Promise<void> {
     const leftMs = (untilUptimeMs ?? 0) - (uptimeMs() ?? 0) - startAnswerMs;
     if (leftMs > 0) await pause(leftMs, AbortSignal.any([LateSignal.real(signal), this.#started.signal]));
     // A call that comes now has nothing that a stop would have to finish.

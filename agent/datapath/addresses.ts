@@ -35,8 +35,15 @@ export function gatewayAddress(subnet: Cidr): Cidr {
 
 /** The same as `linkLocalOf`, in 16 bytes: to make them of a number costs ten times as much. */
 export function linkLocalBytes(mac: Uint8Array): Uint8Array {
-  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = mac;
-  return Uint8Array.of(0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 0x02, b, c, 0xff, 0xfe, d, e, f);
+  const ip = new Uint8Array(16);
+  ip[0] = 0xfe;
+  ip[1] = 0x80;
+  ip.set(mac.subarray(0, 3), 8);
+  ip[8] = (mac[0] ?? 0) ^ 0x02;
+  ip[11] = 0xff;
+  ip[12] = 0xfe;
+  ip.set(mac.subarray(3, 6), 13);
+  return ip;
 }
 
 /** The link-local address that an interface derives from its MAC (RFC 4291, appendix A). */

@@ -29,9 +29,9 @@ export interface Gate {
   requireReady(): void;
   /**
    * The same for a caller that waits until its deadline, since a start takes a moment. Joining a cluster for the first
-   * time may take for ever and is not waited for.
+   * time may take for ever and is not waited for. `undefined`: nothing has to be waited for.
    */
-  untilReady(call: CallContext): Promise<void>;
+  untilReady(call: CallContext): Promise<void> | undefined;
   /** @throws {CniError} code 11 where no new pod of the network may get an address now */
   requireAddresses(network: string): void;
   /** Reports that an ADD found no free address. */
@@ -92,8 +92,8 @@ async function answer(
     const request = parseCmdRequest(message, verb, context.config.dataPath, readConf);
     network = request.owner.network;
     // A DEL does not wait: the plugin records it, and the start finishes it.
-    if (verb === "DEL") gate.requireReady();
-    else await gate.untilReady(call);
+    const starting = verb === "DEL" ? gate.requireReady() : gate.untilReady(call);
+    if (starting !== undefined) await starting;
     if (verb === "ADD") requireAddresses(context, gate, request.owner);
     const result = (await run(context, request, call, phases)) ?? "";
     log("info", { outcome: "ok" });

@@ -22,31 +22,33 @@ export function encodeResult(result: CniResult, version: CniVersion): string {
 }
 
 function modern(result: CniResult, version: CniVersion): Record<string, unknown> {
-  const with11 = atLeast(version, "1.1.0");
+  const [with10, with11] = [atLeast(version, "1.0.0"), atLeast(version, "1.1.0")];
   const body: Record<string, unknown> = {};
   if (result.interfaces.length > 0) {
-    body["interfaces"] = result.interfaces.map(({ name, mac, sandbox, mtu, socketPath, pciID }) => ({
-      name,
-      mac,
-      sandbox,
-      ...(with11 ? { mtu, socketPath, pciID } : {}),
-    }));
+    body["interfaces"] = result.interfaces.map(({ name, mac, sandbox, mtu, socketPath, pciID }) =>
+      with11 ? { name, mac, sandbox, mtu, socketPath, pciID } : { name, mac, sandbox },
+    );
   }
   body["ips"] = result.ips.map((ip) => ({
-    version: atLeast(version, "1.0.0") ? undefined : String(ip.address.ip.family),
+    version: with10 ? undefined : String(ip.address.ip.family),
     interface: ip.interface,
     address: formatCidr(ip.address),
     gateway: ip.gateway === undefined ? undefined : formatIp(ip.gateway),
   }));
   if (result.routes.length > 0) {
-    body["routes"] = result.routes.map((route) => {
-      const { mtu, advmss, priority, table, scope } = route;
-      return { ...plainRoute(route), mtu, advmss, priority, table, scope };
-    });
+    body["routes"] = result.routes.map(({ dst, gw, mtu, advmss, priority, table, scope }) => ({
+      dst: formatCidr(dst),
+      gw: gw === undefined ? undefined : formatIp(gw),
+      mtu,
+      advmss,
+      priority,
+      table,
+      scope,
+    }));
   }
   // Before 1.0.0 `dns` was always there; from 1.0.0 on it is left out when it says nothing.
   const dns = dnsOf(result.dns);
-  if (!atLeast(version, "1.0.0") || Object.keys(dns).length > 0) body["dns"] = dns;
+  if (!with10 || Object.keys(dns).length > 0) body["dns"] = dns;
   return body;
 }
 

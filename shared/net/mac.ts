@@ -15,7 +15,8 @@ export function parseMac(text: string): Uint8Array | undefined {
   if (text.length !== macChars) return undefined;
   const bytes = new Uint8Array(macBytes);
   for (let i = 0; i < macBytes; i++) {
-    const [high, low] = [hexDigit(text.charCodeAt(3 * i)), hexDigit(text.charCodeAt(3 * i + 1))];
+    const high = hexDigit(text.charCodeAt(3 * i));
+    const low = hexDigit(text.charCodeAt(3 * i + 1));
     const behind = text[3 * i + 2] ?? ":";
     if (high === undefined || low === undefined || (behind !== ":" && behind !== "-")) return undefined;
     bytes[i] = high * 16 + low;

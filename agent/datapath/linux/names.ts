@@ -20,7 +20,7 @@ export function ownerNames(owner: Owner): OwnerNames {
 
 export const ownerAltName = (owner: Owner): string => altNameOf(digest("owner", ...ownerParts(owner)));
 
-const altNameOf = (hash: Buffer): string => `pipette-${hash.toString("hex", 0, 20)}`;
+const altNameOf = (hash: Uint8Array): string => `pipette-${hash.toHex().slice(0, 40)}`;
 
 /** A unicast address out of the locally administered ones. */
 function macOf(bytes: Uint8Array): Uint8Array {

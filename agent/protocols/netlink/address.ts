@@ -17,7 +17,9 @@ const familyOf = (ip: Ip): number => (ip.family === 4 ? Family.INET : Family.INE
 /** Adds an address that is usable at once: IPv6 is not probed for duplicates, the allocator has seen to that. */
 export function addAddress(what: string, index: number, address: Cidr): Message {
   return {
-    action: `add the address "${formatCidr(address)}" to "${what}"`,
+    get action() {
+      return `add the address "${formatCidr(address)}" to "${what}"`;
+    },
     type: MessageType.NEWADDR,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {

@@ -3,7 +3,7 @@ import { ipBytes } from "./bytes.ts";
 
 /** One request before it is numbered and framed. */
 export interface Message {
-  /** Continues "Cannot …" in the error: `create "web-1a2b3c"`. */
+  /** Continues "Cannot …" in the error: `create "web-1a2b3c"`. A getter where it takes time to make. */
   readonly action: string;
   readonly type: number;
   /** In a batch: the refusal that means as much as done, as what was to go is not there. */

@@ -36,7 +36,9 @@ export function declareNeighbour(what: string, index: number, ip: Ip, mac: Uint8
 /** Forgets which hardware address `ip` had on an interface, if it was known. */
 export function forgetNeighbour(what: string, index: number, ip: Ip): Message {
   return {
-    action: `forget the neighbour "${formatIp(ip)}" on "${what}"`,
+    get action() {
+      return `forget the neighbour "${formatIp(ip)}" on "${what}"`;
+    },
     type: MessageType.DELNEIGH,
     doneAs: Errno.ENOENT,
     body: (writer) => header(writer, familyOf(ip), index, 0).attrIp(Nda.DST, ip),

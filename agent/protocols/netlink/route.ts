@@ -38,7 +38,9 @@ export interface Route {
 export function addRoute(route: NewRoute): Message {
   const { dst } = route;
   return {
-    action: `add the route to "${formatCidr(dst)}"`,
+    get action() {
+      return `add the route to "${formatCidr(dst)}"`;
+    },
     type: MessageType.NEWROUTE,
     flags: Flag.CREATE,
     body: (writer) => writeRoute(writer, route),

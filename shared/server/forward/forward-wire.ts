@@ -46,7 +46,8 @@ export type HeadOutcome =
 export function readHead(bytes: Uint8Array): HeadOutcome {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if ((view.getUint32(0, true) & 0xff_ff_ff) !== requestMark) return { t: "garbage" };
-  const [envBytes, stdinBytes] = [view.getUint32(4, true), view.getUint32(8, true)];
+  const envBytes = view.getUint32(4, true);
+  const stdinBytes = view.getUint32(8, true);
   const face = faces[view.getUint32(12, true)];
   const isKnown = bytes[3] === protocol && face !== undefined;
   if (!isKnown || envBytes === 0 || envBytes > maxTextBytes || stdinBytes > maxTextBytes)
@@ -81,7 +82,8 @@ export function readVariables(bytes: Uint8Array): Readonly<Record<string, string
   // Without a prototype, so that no name means something else.
   const variables: Record<string, string> = Object.create(null);
   for (let at = 0; at < text.length; ) {
-    const [equals, end] = [text.indexOf("=", at), text.indexOf("\0", at)];
+    const equals = text.indexOf("=", at);
+    const end = text.indexOf("\0", at);
     if (end < 0 || equals <= at || equals > end) return undefined;
     const name = text.slice(at, equals);
     if (variables[name] !== undefined) return undefined;
