@@ -112,7 +112,7 @@ function hexOf(text: string): number | undefined {
 export function formatIp(ip: Ip): string {
   if (ip.family === 4) {
     const v = Number(ip.value);
-    return `${Math.floor(v / 16777216)}.${(v >>> 16) & 255}.${(v >>> 8) & 255}.${v & 255}`;
+    return `${v >>> 24}.${(v >>> 16) & 255}.${(v >>> 8) & 255}.${v & 255}`;
   }
   const groups: number[] = [];
   for (let shift = 112n; shift >= 0n; shift -= 16n) groups.push(Number((ip.value >> shift) & 0xffffn));
