@@ -29,7 +29,7 @@ function handler(context: PluginContext, run: Run, manner: "strictly" | "lenient
   return async (request) => {
     context.admit?.(request);
     const opened = await openPluginLog(request);
-    const log = opened.log.with(fieldsOf(request));
+    const log = opened.log.with(() => fieldsOf(request));
     const agedMs = context.agedMs?.() ?? 0;
     const started = performance.now() - agedMs;
     const startedAtMs = Date.now() - Math.ceil(agedMs);
