@@ -33,14 +33,17 @@ function lastDigits(number: number): string {
 
 const digits = "0123456789abcdefghijklmnopqrstuvwxyz";
 
+const dash = 45;
+
 /** The first letters and digits; whatever lies between them becomes one "-". Regular expressions cost four times as much. */
 function prefixOf(text: string): string {
-  let prefix = "";
-  for (let i = 0; i < text.length && prefix.length < prefixChars; i++) {
+  const codes: number[] = [];
+  for (let i = 0; i < text.length && codes.length < prefixChars; i++) {
     const code = text.charCodeAt(i);
-    if ((code >= 48 && code <= 57) || (code >= 97 && code <= 122)) prefix += text[i];
-    else if (!prefix.endsWith("-")) prefix += "-";
+    if ((code >= 48 && code <= 57) || (code >= 97 && code <= 122)) codes.push(code);
+    else if (codes.at(-1) !== dash) codes.push(dash);
   }
-  const from = prefix.startsWith("-") ? 1 : 0;
-  return prefix.slice(from, prefix.length > from && prefix.endsWith("-") ? -1 : undefined);
+  if (codes.at(-1) === dash) codes.pop();
+  if (codes[0] === dash) codes.shift();
+  return String.fromCharCode(...codes);
 }

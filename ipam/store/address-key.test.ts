@@ -27,6 +27,8 @@ test("numbers count on from an address in its own family", () => {
   const last = parseIp("255.255.255.255")!;
   expect(ipOfNumber(4, numberOf(last) + 1n)).toEqual({ family: 4, value: 1n << 32n });
   expect(numberOfKey(keyOf(last))).toBe(numberOf(last));
+  const behind = ipOfNumber(4, numberOf(last) + 1n);
+  expect(numberOfKey(keyOf(behind))).toBe(numberOf(behind));
 });
 
 test("distances are exact across the places where the lower bytes begin anew", () => {

@@ -83,6 +83,20 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       expect(store.select({ by: "owner", owner: lease("10.0.0.2").owner })).toEqual([]);
     }));
 
+  test("knows whether an address still has a very lease", () =>
+    withStore((store) => {
+      const first = lease("10.0.0.2", { generation: 7 });
+      expect(store.holds(first)).toBe(false);
+      put(store, first, lease("10.0.0.3", { network: "other", generation: 7 }));
+      expect(store.holds(first)).toBe(true);
+      expect(store.holds({ ...first, generation: 8 })).toBe(false);
+      expect(store.holds(lease("10.0.0.3", { generation: 7 }))).toBe(false);
+      put(store, left("10.0.0.2", "releasing", 5, 7));
+      expect(store.holds(first)).toBe(false);
+      put(store, lease("10.0.0.2", { sandboxId: "s2", generation: 9 }));
+      expect(store.holds(first)).toBe(false);
+    }));
+
   test("finds by owner, address, window and network, in order of address", () =>
     withStore((store) => {
       put(store, lease("fd00::2"), lease("10.0.0.10"), lease("10.0.0.9", { sandboxId: "s2" }));

@@ -27,7 +27,7 @@ export interface Link {
 }
 
 export const ifinfo = (writer: MessageWriter, index: number, flags = 0, change = 0): MessageWriter =>
-  writer.u8(Family.UNSPEC).u8(0).u16(0).u32(index).u32(flags).u32(change);
+  writer.u32(Family.UNSPEC).u32(index).u32(flags).u32(change);
 
 /** How to find a link: by its index, its name, or a second name that it carries. */
 export type LinkKey = { readonly index: number } | { readonly name: string } | { readonly altName: string };

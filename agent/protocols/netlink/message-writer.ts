@@ -15,6 +15,8 @@ export interface Message {
 }
 
 const alignment = 4;
+/** struct nlmsghdr. */
+const messageHeaderBytes = 16;
 /** struct nlattr. */
 const headerBytes = 4;
 /** NLA_F_NESTED. */
@@ -56,8 +58,10 @@ export class MessageWriter {
 
   /** Appends one message (struct nlmsghdr and what `body` writes). */
   message(type: number, flags: number, sequence: number, body: (writer: MessageWriter) => void): void {
-    const start = this.#length;
-    this.u32(0).u16(type).u16(flags).u32(sequence).u32(0);
+    const start = this.#take(messageHeaderBytes);
+    this.#view.setUint32(start + 4, type | (flags << 16), true);
+    this.#view.setUint32(start + 8, sequence, true);
+    this.#view.setUint32(start + 12, 0);
     body(this);
     this.#view.setUint32(start, this.#length - start, true);
     this.#pad();
@@ -113,6 +117,7 @@ export class MessageWriter {
     const bytes = encoder.encode(value);
     const at = this.#value(type, bytes.length + 1);
     this.#bytes.set(bytes, at);
+    this.#bytes[at + bytes.length] = 0;
     return this;
   }
 
@@ -123,21 +128,24 @@ export class MessageWriter {
   /** An attribute that holds attributes, or a fixed header with attributes (VETH_INFO_PEER). */
   nest(type: number, body: () => void): this {
     const start = this.#take(headerBytes);
-    this.#view.setUint16(start + 2, type | nested, true);
     body();
-    this.#view.setUint16(start, attributeLength(this.#length - start), true);
+    this.#header(start, attributeLength(this.#length - start), type | nested);
     this.#pad();
     return this;
   }
 
-  /** An attribute with room for a value, zeros behind it. @returns where the value begins */
+  /** An attribute with room for a value, padded. @returns where the value begins */
   #value(type: number, bytes: number): number {
     const length = attributeLength(headerBytes + bytes);
-    const start = this.#take(aligned(length));
-    this.#view.setUint32(this.#length - alignment, 0);
-    this.#view.setUint16(start, length, true);
-    this.#view.setUint16(start + 2, type, true);
+    const start = this.#take(length);
+    this.#header(start, length, type);
+    this.#pad();
     return start + headerBytes;
+  }
+
+  /** Both halves in one step: an ADD writes some hundred. */
+  #header(start: number, length: number, type: number): void {
+    this.#view.setUint32(start, length | (type << 16), true);
   }
 
   #pad(): void {
@@ -160,8 +168,6 @@ export class MessageWriter {
     this.#view = viewOf(grown);
   }
 }
-
-const aligned = (length: number): number => (length + alignment - 1) & -alignment;
 
 function attributeLength(length: number): number {
   if (length <= 0xffff) return length;

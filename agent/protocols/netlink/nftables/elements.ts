@@ -33,17 +33,12 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array {
 }
 
 /** Puts elements into their set; those that are there stay. All of one set. */
-export const addElements = (elements: readonly [Element, ...Element[]]): Message => ({
-  ...elementMessage("add", elements),
-  type: NftMessage.NEWSETELEM,
-  flags: Flag.CREATE,
-});
+export const addElements = (elements: readonly [Element, ...Element[]]): Message =>
+  elementMessage("add", NftMessage.NEWSETELEM, elements, Flag.CREATE);
 
 /** Takes elements out of their set. ENOENT: one of them is not there. All of one set. */
-export const deleteElements = (elements: readonly [Element, ...Element[]]): Message => ({
-  ...elementMessage("delete", elements),
-  type: NftMessage.DELSETELEM,
-});
+export const deleteElements = (elements: readonly [Element, ...Element[]]): Message =>
+  elementMessage("delete", NftMessage.DELSETELEM, elements);
 
 /** Takes all elements out of a set. */
 export const clearSet = (set: PacketSet): Message => ({
@@ -53,15 +48,17 @@ export const clearSet = (set: PacketSet): Message => ({
 });
 
 /** Asks for an element. ENOENT: it is not there, or its set is not. */
-export const askForElement = (element: Element): Message => ({
-  ...elementMessage("look for", [element]),
-  type: NftMessage.GETSETELEM,
-});
+export const askForElement = (element: Element): Message =>
+  elementMessage("look for", NftMessage.GETSETELEM, [element]);
 
-function elementMessage(verb: string, elements: readonly [Element, ...Element[]]): Omit<Message, "type"> {
-  const [{ set }] = elements;
+function elementMessage(verb: string, type: number, elements: readonly [Element, ...Element[]], flags = 0): Message {
+  const { set } = elements[0];
   return {
-    action: `${verb} elements of the set "${set.name}" of the table "${set.table.name}"`,
+    type,
+    flags,
+    get action() {
+      return `${verb} elements of the set "${set.name}" of the table "${set.table.name}"`;
+    },
     body: (writer) => {
       header(writer, set).nest(Nfta.SET_ELEM_LIST_ELEMENTS, () => {
         for (const element of elements) writeElement(writer, element);
