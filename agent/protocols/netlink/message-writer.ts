@@ -86,23 +86,27 @@ export class MessageWriter {
   }
 
   attrU32(type: number, value: number): this {
-    this.#view.setUint32(this.#value(type, 4), value, true);
+    const at = this.#value(type, 4);
+    this.#view.setUint32(at, value, true);
     return this;
   }
 
   /** Highest byte first, as nftables has its numbers. */
   attrU32Net(type: number, value: number): this {
-    this.#view.setUint32(this.#value(type, 4), value);
+    const at = this.#value(type, 4);
+    this.#view.setUint32(at, value);
     return this;
   }
 
   attrU16(type: number, value: number): this {
-    this.#view.setUint16(this.#value(type, 2), value, true);
+    const at = this.#value(type, 2);
+    this.#view.setUint16(at, value, true);
     return this;
   }
 
   attrU8(type: number, value: number): this {
-    this.#view.setUint8(this.#value(type, 1), value);
+    const at = this.#value(type, 1);
+    this.#view.setUint8(at, value);
     return this;
   }
 

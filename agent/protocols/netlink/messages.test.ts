@@ -133,6 +133,32 @@ test("reads an error with the kernel's sentence, whether the request comes back 
   });
 });
 
+test("a request is the same wherever the buffer becomes too small for it, and whatever lay in that", () => {
+  const message: Message = {
+    action: "try",
+    type: 16,
+    body: (writer) => {
+      writer.u32(1).u8(2).u8(3).u16(4).attrU8(1, 5).attrU16(2, 6).attrU32(3, 7).attrU32Net(4, 8);
+      writer
+        .attrText(5, "abc")
+        .attrText(6, "abcd")
+        .attrBytes(7, Uint8Array.of(1, 2, 3, 4, 5))
+        .attrIp(8, parseIp("::1")!);
+      writer.nest(9, () => writer.nest(10, () => writer.attrU8(11, 12)));
+    },
+  };
+  const whole = encode(message);
+  for (let room = 1; room < whole.length; room++) {
+    const writer = new MessageWriter(new Uint8Array(new ArrayBuffer(room)).fill(0xff));
+    writer.reset(4096);
+    writer.message(message.type, 0x405, 7, message.body);
+    expect(hex(writer.bytes.subarray(0, writer.length)), `${room} bytes`).toBe(hex(whole));
+  }
+  const dirty = new MessageWriter(new Uint8Array(new ArrayBuffer(4096)).fill(0xff));
+  dirty.message(message.type, 0x405, 7, message.body);
+  expect(hex(dirty.bytes.subarray(0, dirty.length))).toBe(hex(whole));
+});
+
 test("a request that does not fit is our own fault, and nothing is written behind the buffer", () => {
   expect(() => encode(veth, 64)).toThrow("longer than 64 bytes");
 });
