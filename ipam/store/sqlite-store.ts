@@ -323,7 +323,7 @@ export class SqliteStore implements Store {
   }
 
   #run(sql: string): void {
-    this.#guarded(() => this.#statement(sql).run());
+    this.#guarded(() => this.#db.exec(sql));
   }
 
   #all<Row>(sql: string, ...values: SQLInputValue[]): readonly Row[] {
