@@ -1,4 +1,4 @@
-import { intAt, openLibrary, openRoom, type Room } from "./native.linux.ts";
+import { intAt, openLibrary } from "./native.linux.ts";
 import type { Ownership } from "./rights.ts";
 
 /**
@@ -27,13 +27,13 @@ const notDirectory = 20;
 
 type Calls = ReturnType<typeof openLibrary<typeof symbols>>;
 
-let opened: { readonly calls: Calls; readonly time: Time | undefined } | undefined;
+let opened: { readonly calls: Calls } | undefined;
 
 /** All functions are opened together and only once, because opening is what takes time. */
-const open = (): NonNullable<typeof opened> =>
-  (opened ??= { calls: openLibrary("libc.so.6", symbols), time: openTime() });
-
-const calls = (): Calls => open().calls;
+function calls(): Calls {
+  opened ??= { calls: openLibrary("libc.so.6", symbols) };
+  return opened.calls;
+}
 
 /** read(2): answers how many bytes were put into `into`, 0 at the end, -1 where it failed. Waits for them. */
 export function openReader(): (fd: number, into: Uint8Array) => number {
@@ -84,22 +84,14 @@ export function ownershipNow(path: string): Ownership | undefined {
 const sinceBoot = 7;
 
 /** `struct timespec` in words of 32 bits: seconds, of which the lower half lasts for a century, and nanoseconds. */
-interface Time {
-  readonly words: Uint32Array;
-  readonly address: Room["address"];
-}
-
-function openTime(): Time | undefined {
-  const room = openRoom(16);
-  return room === undefined ? undefined : { words: new Uint32Array(room.buffer), address: room.address };
-}
+const timespec = new Uint32Array(4);
 
 /** As `uptimeMs`. */
 export function uptimeNow(): number | undefined {
-  const { calls: c, time } = open();
-  if (c === undefined || time === undefined) return uptimeByNode();
-  if (c.clock_gettime(sinceBoot, time.address) !== 0) return undefined;
-  return (time.words[0] ?? 0) * 1000 + (time.words[2] ?? 0) / 1_000_000;
+  const c = calls();
+  if (c === undefined) return uptimeByNode();
+  if (c.clock_gettime(sinceBoot, timespec) !== 0) return undefined;
+  return (timespec[0] ?? 0) * 1000 + (timespec[2] ?? 0) / 1_000_000;
 }
 
 /** The same clock, to a hundredth of a second. */
