@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { maxContainerIdChars, maxIfnameBytes, maxNetworkNameChars } from "../../../shared/cni/names.ts";
-import { hostIfname } from "../owner-names.ts";
+import { digest, hostIfname, ownerParts } from "../owner-names.ts";
 import { aliasBytes, formatAlias, longestAlias, ownerAltName, ownerNames, parseAlias } from "./names.ts";
 
 const owner = { network: "pods", sandboxId: "3f2a91bc77", ifname: "eth0" };
@@ -40,6 +40,17 @@ test("fixed names: an upgrade must find what an earlier release made", () => {
   expect(hostIfname(owner, pod("web"))).toBe("web-grejfl");
 });
 
+/** A sandbox that is added again keeps its neighbours' caches valid. */
+const fixedMacs = ["8a5a23fd7f97", "f25eaae9f4a0"];
+
+test("the digits behind a name are those that the runtime would write", () => {
+  for (let i = 0; i < 500; i++) {
+    const one = { ...owner, sandboxId: `s${i}` };
+    const hash = digest("host name", ...ownerParts(one), "default", "web").readUIntBE(0, 6);
+    expect(hostIfname(one, pod("web"))).toBe(`web-${(hash % 36 ** 6).toString(36).padStart(6, "0")}`);
+  }
+});
+
 test("hardware addresses are of one interface, locally administered, and differ", () => {
   const { podMac, hostMac } = ownerNames(owner);
   const macs = [podMac, hostMac, ownerNames({ ...owner, ifname: "net1" }).podMac];
@@ -48,6 +59,8 @@ test("hardware addresses are of one interface, locally administered, and differ"
     expect(mac[0]! & 3).toBe(2);
   }
   expect(new Set(macs.map(String)).size).toBe(3);
+  // The 20 bytes of the second name are followed by both.
+  expect([podMac, hostMac].map((mac) => mac.toHex())).toEqual(fixedMacs);
 });
 
 test("the alias says whose an interface is, and fits with the longest names", () => {

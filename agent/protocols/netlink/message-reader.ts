@@ -162,12 +162,10 @@ export interface Answer {
 
 const tlvText = 1;
 
-/** The number alone: what the kernel says beside it is not read for those that mean nothing. */
-export const errnoOf = ({ body }: RawMessage): number => 0 - fixedHeader(body, 4).view.getInt32(0, true);
-
 /** Reads NLMSG_ERROR (acknowledgements too) and the closing NLMSG_DONE of a dump. */
 export function readAnswer(message: RawMessage): Answer {
-  const errno = errnoOf(message);
+  const { view } = fixedHeader(message.body, 4);
+  const errno = 0 - view.getInt32(0, true);
   if ((message.flags & Flag.ACK_TLVS) === 0) return { errno, kernelText: "" };
   let tlvsAt = 4;
   if (message.type === MessageType.ERROR) {

@@ -6,8 +6,6 @@ export interface Message {
   /** Continues "Cannot …" in the error: `create "web-1a2b3c"`. A getter where it takes time to make. */
   readonly action: string;
   readonly type: number;
-  /** In a batch: the refusal that means as much as done, as what was to go is not there. */
-  readonly doneAs?: number;
   /** Beside REQUEST, and ACK, which the socket sets. */
   readonly flags?: number;
   /** Writes the fixed header of the message's family, then attributes. */

@@ -2,7 +2,6 @@ import { formatIp, type Ip } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { ipFromBytes } from "./bytes.ts";
 import { Family, Flag, MessageType, Nda, Nud } from "./constants.ts";
-import { Errno } from "./errno.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
 
@@ -33,14 +32,13 @@ export function declareNeighbour(what: string, index: number, ip: Ip, mac: Uint8
   };
 }
 
-/** Forgets which hardware address `ip` had on an interface, if it was known. */
+/** Forgets which hardware address `ip` had on an interface. ENOENT: it was not known. */
 export function forgetNeighbour(what: string, index: number, ip: Ip): Message {
   return {
     get action() {
       return `forget the neighbour "${formatIp(ip)}" on "${what}"`;
     },
     type: MessageType.DELNEIGH,
-    doneAs: Errno.ENOENT,
     body: (writer) => header(writer, familyOf(ip), index, 0).attrIp(Nda.DST, ip),
   };
 }

@@ -6,7 +6,7 @@ import { Flag, Iff, MessageType } from "./constants.ts";
 import { Errno } from "./errno.ts";
 import { addressOf, type Libc, pinned } from "./libc.ts";
 import type { Link } from "./link.ts";
-import { errnoOf, MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
+import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";
 import { NetlinkError } from "./netlink-error.ts";
 import { BatchMessage, batchSubsystem } from "./nftables/numbers.ts";
@@ -125,9 +125,8 @@ export class NetlinkSocket implements Disposable {
       for (const answer of this.#receive(action)) {
         const i = answer.sequence - first;
         if (i < 0 || i >= messages.length || answer.type !== MessageType.ERROR) continue;
-        const errno = errnoOf(answer);
-        if (errno !== 0 && errno !== messages[i]?.doneAs)
-          results[i] = new NetlinkError(messages[i]?.action ?? action, errno, readAnswer(answer).kernelText);
+        const { errno, kernelText } = readAnswer(answer);
+        if (errno !== 0) results[i] = new NetlinkError(messages[i]?.action ?? action, errno, kernelText);
         if (i === messages.length - 1) return results;
       }
     }

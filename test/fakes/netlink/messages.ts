@@ -52,15 +52,14 @@ export abstract class SocketInMemory implements Disposable {
         this.#asked(message, (request) => this.apply(request));
         return undefined;
       } catch (caught) {
-        if (!(caught instanceof NetlinkError)) throw caught;
-        return caught.errno === message.doneAs ? undefined : caught;
+        if (caught instanceof NetlinkError) return caught;
+        throw caught;
       }
     });
   }
 
   run(message: Message): void {
-    const [refusal] = this.batch([message]);
-    if (refusal !== undefined) throw refusal;
+    this.#asked(message, (request) => this.apply(request));
   }
 
   async post(message: Message): Promise<void> {
