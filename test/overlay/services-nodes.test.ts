@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compileExecutables } from "../conformance/plugin.ts";
 import { eventually } from "../support/agent-process.ts";
+import type { NetworkNamespace } from "../support/network-namespace.ts";
 import { describeWith } from "../support/requires.ts";
 import { scratchDir } from "../support/scratch-dir.ts";
 import { nodeOn } from "./lab/addresses.ts";
@@ -59,9 +60,9 @@ for (const { mode, nodes, seenAs } of modes)
     /** Of the first node, which chooses for all who do not stand on the other. */
     const chooser = (i: 0 | 1) => (seenAs === "gateway" ? near!.gateways[i] : lab.node(1).addresses[i]);
 
-    /** Each node follows the file by itself, and refuses what has no endpoint yet. */
-    const reaches = async (family: 4 | 6, name: string, from = near!): Promise<void> => {
-      await eventually(async () => (await call(from.namespace, clusterIp[family], 80, 500))?.name === name, name);
+    /** Each node follows the file by itself, its switch before its kernel, and refuses what has no endpoint yet. */
+    const reaches = async (family: 4 | 6, name: string, from: NetworkNamespace = near!.namespace): Promise<void> => {
+      await eventually(async () => (await call(from, clusterIp[family], 80, 500))?.name === name, name);
     };
 
     test.each(families)("a pod of another node answers pods, nodes and hosts outside: IPv%i", async (family, i) => {
@@ -69,10 +70,11 @@ for (const { mode, nodes, seenAs } of modes)
       await reaches(family, "far");
       // Pods are seen as they are; others as the node that chose for them, which has to undo it.
       expect(await call(near!.namespace, clusterIp[family], 80)).toEqual({ name: "far", seenAs: near!.addresses[i] });
+      await reaches(family, "far", lab.node(1).namespace);
       const asChooser = { name: "far", seenAs: chooser(i) };
       expect(await call(lab.node(1).namespace, clusterIp[family], 80)).toEqual(asChooser);
       expect(await call(lab.underlay.namespace, clusterIp[family], 80)).toEqual(asChooser);
-      await reaches(family, "far", far);
+      await reaches(family, "far", far!.namespace);
       expect(await call(far!.namespace, clusterIp[family], 80)).toEqual({ name: "far", seenAs: far!.gateways[i] });
     });
 

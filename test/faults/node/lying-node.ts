@@ -17,6 +17,8 @@ export type Lie =
 
 /** The truth about one in so many calls, as a rare defect would have it. */
 const rarity = 25;
+/** By the usual four lanes. */
+const callsPerSecond = 3_000;
 
 /**
  * A node in memory that does everything right, but for one thing. It is there for what no real node does on request; it
@@ -29,6 +31,8 @@ export class LyingNode implements StressNode {
   readonly #addresses = new Map<string, number>();
   #made = 0;
   #calls = 0;
+  /** Calls that might have been answered with the lie. */
+  #chances = 0;
   #lastAddress = 1;
   #frozen = false;
   #runs = true;
@@ -36,6 +40,11 @@ export class LyingNode implements StressNode {
 
   constructor(lie?: Lie) {
     this.#lie = lie;
+  }
+
+  /** Its own clock: as long as it takes for what was asked on a machine with nothing else to do. */
+  get seconds(): number {
+    return this.#calls / callsPerSecond;
   }
 
   async makePod(): Promise<StressPod> {
@@ -53,6 +62,7 @@ export class LyingNode implements StressNode {
   async removePod(): Promise<void> {}
 
   async call(verb: "ADD" | "DEL" | "CHECK", { containerId }: StressPod): Promise<StressOutcome> {
+    this.#calls++;
     await Bun.sleep(1);
     if (this.#silent) return verb === "DEL" ? this.#done() : refused(11);
     if (this.#lies("a refusal for no reason")) return refused(102);
@@ -95,7 +105,7 @@ export class LyingNode implements StressNode {
   }
 
   #lies(lie: Lie): boolean {
-    return lie === this.#lie && ++this.#calls % rarity === 0;
+    return lie === this.#lie && ++this.#chances % rarity === 0;
   }
 
   get #silent(): boolean {

@@ -9,8 +9,10 @@ import { runSoak, type SoakReport } from "../soak/soak-run.ts";
 /** Those that a node of any kind can meet. */
 const common = faults.filter(({ on }) => on.includes("bridge") && on.includes("ovs") && on.includes("hns"));
 
-const soak = (lie?: Lie): Promise<SoakReport> =>
-  runSoak({ node: new LyingNode(lie), faults: common, seconds: 2, seed, quietMs: 30, faultMs: 10 });
+function soak(lie?: Lie): Promise<SoakReport> {
+  const node = new LyingNode(lie);
+  return runSoak({ node, faults: common, seconds: 2, now: () => node.seconds, seed, quietMs: 30, faultMs: 10 });
+}
 
 describe("a workload", () => {
   test("is content with a node that keeps its promises, through every fault", async () => {
