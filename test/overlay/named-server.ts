@@ -8,7 +8,12 @@ export interface Answer {
 
 const withoutMapping = (address: string): string => address.replace("::ffff:", "");
 
-/** Tells each caller its name and whom it sees, over TCP and UDP, on every address of a namespace. */
+/**
+ * Tells each caller its name and whom it sees, in a line, over TCP and UDP, on every address of a namespace. The caller
+ * ends the connection: whoever ends it remembers it for a minute (TIME_WAIT), and an endpoint that did would meet a
+ * client's next connection from the same port through another service with an ACK to the old one. Open vSwitch's own
+ * connection tracking forgets after half of that minute, takes the ACK for invalid, and the client waits for ever.
+ */
 export class NamedServer implements Disposable {
   readonly #stop: (() => void)[] = [];
 
@@ -19,7 +24,7 @@ export class NamedServer implements Disposable {
         hostname: "::",
         port,
         socket: {
-          open: (socket) => void socket.end(`${name} ${withoutMapping(socket.remoteAddress)}`),
+          open: (socket) => void socket.write(`${name} ${withoutMapping(socket.remoteAddress)}\n`),
           data: () => undefined,
           error: () => undefined,
         },
@@ -68,8 +73,9 @@ export async function call(
       socket: {
         data: (_, bytes) => {
           text += new TextDecoder().decode(bytes);
+          if (text.endsWith("\n")) resolve(answerOf(text.trimEnd()));
         },
-        close: () => resolve(text === "" ? undefined : answerOf(text)),
+        close: () => resolve(undefined),
         error: () => resolve(undefined),
         connectError: () => resolve(undefined),
       },

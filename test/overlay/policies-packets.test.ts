@@ -249,9 +249,9 @@ describeWith("packets of pods with policies", ["root", "openvswitch", "nft"], ()
     const { out, into, sent, received } = await counts();
     expect(out).toMatchObject({ sessions: 3 });
     expect(into).toMatchObject({ sessions: 3 });
-    // A handshake, an answer and its end at least.
-    expect(out?.packets).toBeGreaterThan(20);
-    expect(out?.bytes).toBeGreaterThan(20 * 60);
+    // A handshake of three, an answer and its end at least.
+    expect(out?.packets).toBeGreaterThanOrEqual(3 * 5);
+    expect(out?.bytes).toBeGreaterThan(3 * 5 * 60);
     expect(sent).toMatchObject({ owner: node.pod(0).owner });
     expect(sent?.packets).toBeGreaterThan(0);
     expect(received).toMatchObject({ owner: node.pod(1).owner });
