@@ -13,6 +13,11 @@ export type PodOnSwitch = Parameters<typeof podFlows>[1];
 export class AppliedPods {
   readonly #record = new AppliedRecord<PodOnSwitch>();
 
+  /** Whether the program has the flows of this pod as it is. */
+  has(owner: string, pod: PodOnSwitch): boolean {
+    return this.#record.isApplied(podKey(owner), (applied) => isSame(applied, pod));
+  }
+
   /** The flow sets of changed pods, which count as applied from now on. */
   changed(context: PipelineContext, pods: Iterable<readonly [string, PodOnSwitch]>): FlowSetChanges {
     const changes = new Map<string, FlowSet | undefined>();

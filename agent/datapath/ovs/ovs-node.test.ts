@@ -305,6 +305,21 @@ describe("pods", () => {
     expect(lines.join()).toContain("a pod's port that is gone is made again");
   });
 
+  test("whose port somebody takes away before their call has ended get it again too", async () => {
+    await using node = await started();
+    const kept = portsOf().slice(0, 3);
+    const answers = Promise.withResolvers<void>();
+    flows.held = answers.promise;
+    const connecting = node.connectPod(podPort("a"));
+    await expect.poll(() => node.pods()).toMatchObject([{ ofport: 1024 }]);
+    database.change("Bridge", "br-int", { ports: ["set", kept] });
+    await expect.poll(() => node.pods()).toEqual([]);
+    flows.held = undefined;
+    answers.resolve();
+    await connecting;
+    await expect.poll(() => database.names("Port")).toContain("a-p");
+  });
+
   test("where another plugin routes are routed to by the gateway, and their refused routes fail the call", async () => {
     await using node = await started({ mode: "networkPolicyOnly" });
     await node.connectPod(podPort("a"));

@@ -17,7 +17,8 @@ import { type PeerTunnel, PeerTunnels } from "./peer-tunnels.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
 import { Category } from "./pipeline/cookie.ts";
 import { baseFlows } from "./pipeline/mod.ts";
-import { PodPorts, vnidFor } from "./pod-ports.ts";
+import { PodPorts } from "./pod-ports.ts";
+import { vnidFor } from "./pod-vnid.ts";
 import { compareFlows, driftLoop } from "./program/drift.ts";
 import { type FlowSet, type FlowSetChanges, isRefusedFlowSet } from "./program/flow-set.ts";
 import { MeterSupport } from "./program/meters.ts";
@@ -104,7 +105,7 @@ export class OvsNode implements OverlayNode {
     return withCniErrors(async () => {
       await this.#db.ready(databaseMs);
       const vnid = await vnidFor(pod, this.#options.tenants, this.#vnids?.current);
-      await this.#ports.connect({ ...pod, vnid }, when);
+      if (!(await this.#ports.connect({ ...pod, vnid }, when))) this.#reconciling.trigger();
       if (this.#options.mode !== "networkPolicyOnly") return;
       await this.#setUpHost();
       const refused = this.#host.refusedRoutes.find(({ route }) => pod.ips.some((ip) => sameIp(ip, route.via)));

@@ -10,7 +10,7 @@ import { ensureNodeBridge } from "./database/node-bridge.ts";
 import { openDatabase, type SwitchDatabase } from "./database/switch-database.ts";
 import type { PodPort } from "./overlay-node.ts";
 import type { PipelineContext } from "./pipeline/context.ts";
-import { PodPorts, vnidFor } from "./pod-ports.ts";
+import { PodPorts } from "./pod-ports.ts";
 import type { FlowSetChanges } from "./program/flow-set.ts";
 
 let database: DatabaseInMemory;
@@ -199,6 +199,20 @@ describe("a pod's port", () => {
     expect([...ports.refused]).toEqual([]);
   });
 
+  test("is left to be put right where the switch numbers it anew, and again while the flows for that are set", async () => {
+    const numbers = [77, 78];
+    before = async () => {
+      await expect.poll(() => ports.list()[0]?.ofport).toBeDefined();
+      database.change("Interface", "a-p", { ofport: numbers.shift() ?? 78 });
+      await roundTrip(db);
+    };
+    expect(await ports.connect(pod("a"), "now")).toBe(false);
+    const flows = onSwitch.get(keyOf("a"));
+    await ports.reconcile();
+    expect(onSwitch.get(keyOf("a"))).not.toEqual(flows);
+    expect(await ports.connect(pod("a"), "now")).toBe(true);
+  });
+
   test("whose device comes later is in the database when the call ends, and has flows once it has a number", async () => {
     database.problemOf = () => "no such device";
     const { device: _, ...later } = pod("a");
@@ -372,28 +386,11 @@ describe("a pod's project", () => {
     for (const name of ["a", "b"]) await ports.connect(pod(name), "now");
     await ports.connect(pod("c", { pod: { namespace: "other", name: "c", uid: "u" } }), "now");
     const { length } = database.done;
-    await ports.followVnids(
-      new Map([
-        ["shop", 0],
-        ["other", 9],
-      ]),
-    );
+    await ports.followVnids(new Map(Object.entries({ shop: 0, other: 9 })));
     expect(database.done).toHaveLength(length + 1);
     expect(database.named("Port", "c-p")?.["external_ids"]).toMatchObject({ "pipette-vnid": "9" });
     expect([...ports.wanted].map(({ vnid }) => vnid)).toEqual([0, 0, 9]);
     await ports.followVnids(new Map());
     expect(database.done).toHaveLength(length + 1);
-  });
-
-  test("is what the registry says last, else asked for, and none where projects are not kept apart", async () => {
-    const asked: string[] = [];
-    const tenants = { vnidOf: async (name: string) => asked.push(name) + 40 } as never;
-    expect(await vnidFor(pod("a"), undefined, new Map([["shop", 3]]))).toBe(0);
-    expect(await vnidFor(pod("a"), tenants, new Map([["shop", 3]]))).toBe(3);
-    expect(asked).toEqual([]);
-    expect(await vnidFor(pod("a"), tenants, undefined)).toBe(41);
-    expect(asked).toEqual(["shop"]);
-    const { pod: _, ...nameless } = pod("a");
-    await expect(vnidFor(nameless, tenants, undefined)).rejects.toMatchObject({ code: 7 });
   });
 });

@@ -4,7 +4,6 @@ import type { Owner } from "../../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
 import { reasonOf } from "../../../shared/reason.ts";
-import type { TenantRegistry } from "../../cluster/node-registry.ts";
 import type { Flow } from "../../protocols/openflow/mod.ts";
 import { waitForOfport } from "../../protocols/ovsdb/mod.ts";
 import { AppliedPods, type PodOnSwitch, podKey } from "./applied-pods.ts";
@@ -120,8 +119,11 @@ export class PodPorts {
     this.#program = { context, set };
   }
 
-  /** @throws {OvsdbError | CniError} */
-  async connect(port: PodPort, when: "now" | "later"): Promise<void> {
+  /**
+   * `false` if `reconcile` has to finish it: others have changed the port while the call ran, which nobody else looks at.
+   * @throws {OvsdbError | CniError}
+   */
+  async connect(port: PodPort, when: "now" | "later"): Promise<boolean> {
     const key = ownerKey(port.owner);
     const apply = (): Promise<void> => this.#unlessAway(this.#apply([key]));
     this.#busy.add(key);
@@ -133,7 +135,8 @@ export class PodPorts {
         await this.#rows.put(port, number);
         // The switch may have assigned the number meanwhile, which other code leaves to a running call.
         this.#busy.delete(key);
-        return await apply();
+        await apply();
+        return this.#isInForce(key);
       }
       this.#asked.set(key, number);
       const making = this.#make(port, number);
@@ -144,10 +147,20 @@ export class PodPorts {
       this.#asked.delete(key);
       // Only needed if the switch has chosen another number.
       await apply();
+      return this.#isInForce(key);
     } finally {
       this.#asked.delete(key);
       this.#busy.delete(key);
     }
+  }
+
+  /** Whether database and program have of this pod what is wanted, as far as the switch has made its port. */
+  #isInForce(key: string): boolean {
+    const port = this.#wanted.get(key);
+    if (port === undefined) return true;
+    const pod = this.#onSwitch(key);
+    const hasFlows = pod === undefined || this.#program === undefined || this.#applied.has(key, pod);
+    return hasFlows && this.#rows.ownerOf(port.port) !== undefined;
   }
 
   async #make(port: PodPort, number: number): Promise<void> {
@@ -286,23 +299,4 @@ export class PodPorts {
     const ofport = this.#rows.ofportOf(port.port) ?? this.#asked.get(key);
     return ofport === undefined || ofport === 0 ? undefined : { ...port, vnid: port.vnid ?? 0, ofport };
   }
-}
-
-/**
- * The VNID of a pod's project: the known one, else requested from the registry, which allocates it. 0 if projects are
- * not isolated.
- * @throws {CniError} 7 where nobody said which project it is, and as `TenantRegistry.vnidOf`
- */
-export async function vnidFor(
-  { pod, owner }: PodPort,
-  tenants: TenantRegistry | undefined,
-  known: ReadonlyMap<string, number> | undefined,
-): Promise<number> {
-  if (tenants === undefined) return 0;
-  const project = pod?.namespace ?? "";
-  if (project !== "") return known?.get(project) ?? (await tenants.vnidOf(project));
-  throw new CniError(
-    CniCode.invalidConfig,
-    `Cannot tell the project of sandbox "${owner.sandboxId}": CNI_ARGS has no K8S_POD_NAMESPACE, wanted one where "tenants" is "multitenant"`,
-  );
 }

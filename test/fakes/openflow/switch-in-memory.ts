@@ -31,6 +31,8 @@ export class SwitchInMemory implements AsyncDisposable {
   canWatch = true;
   /** Runs at every change, before it is answered; whoever cuts the connection in it leaves the answer out. */
   before: (change: Change) => void = () => undefined;
+  /** Answers wait for this. */
+  held: Promise<unknown> | undefined;
   readonly #directory = mkdtempSync(join(tmpdir(), "pipette-switch-"));
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
@@ -75,7 +77,11 @@ export class SwitchInMemory implements AsyncDisposable {
       if (answer !== undefined && this.#sockets.has(socket)) socket.write(answer);
     };
     socket.on("data", (chunk: Uint8Array) => {
-      for (const frame of reader.push(chunk)) say(this.#answer(frame, bundles));
+      for (const frame of reader.push(chunk)) {
+        const answer = this.#answer(frame, bundles);
+        if (this.held === undefined) say(answer);
+        else void this.held.then(() => say(answer));
+      }
     });
   }
 
