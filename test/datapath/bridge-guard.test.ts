@@ -86,8 +86,10 @@ describeWith("packet rules about pods on a kernel bridge", ["root", "nft"], () =
       const making = again().then(() => {
         made = true;
       });
-      // The kernel shows what stands between two transactions.
-      for (let look = 0; !made && look < 100; look++) expect(await everything()).toBe(whole);
+      // The kernel shows what stands between two transactions, and now and then chains that one of them declares and
+      // deletes: 208 of 4,529 times with Linux 6.18 and nft alone. They have neither hook nor rules.
+      for (let look = 0; !made && look < 100; look++)
+        expect((await everything()).replaceAll(/\n\n\tchain \S+ \{\n\t\}/g, "")).toBe(whole);
       await making;
       expect(await everything()).toBe(whole);
     }
