@@ -40,9 +40,6 @@ test("fixed names: an upgrade must find what an earlier release made", () => {
   expect(hostIfname(owner, pod("web"))).toBe("web-grejfl");
 });
 
-/** A sandbox that is added again keeps its neighbours' caches valid. */
-const fixedMacs = ["8a5a23fd7f97", "f25eaae9f4a0"];
-
 test("the digits behind a name are those that the runtime would write", () => {
   for (let i = 0; i < 500; i++) {
     const one = { ...owner, sandboxId: `s${i}` };
@@ -50,6 +47,9 @@ test("the digits behind a name are those that the runtime would write", () => {
     expect(hostIfname(one, pod("web"))).toBe(`web-${(hash % 36 ** 6).toString(36).padStart(6, "0")}`);
   }
 });
+
+/** A sandbox that is added again keeps its neighbours' caches valid. */
+const fixedMacs = ["8a5a23fd7f97", "f25eaae9f4a0"];
 
 test("hardware addresses are of one interface, locally administered, and differ", () => {
   const { podMac, hostMac } = ownerNames(owner);

@@ -160,7 +160,7 @@ export class PodPorts {
     if (port === undefined) return true;
     const pod = this.#onSwitch(key);
     const hasFlows = pod === undefined || this.#program === undefined || this.#applied.has(key, pod);
-    return hasFlows && this.#rows.ownerOf(port.port) !== undefined;
+    return hasFlows && this.#rows.has(port);
   }
 
   async #make(port: PodPort, number: number): Promise<void> {

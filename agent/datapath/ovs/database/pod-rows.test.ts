@@ -35,6 +35,27 @@ test("reads what a row says of itself once, and again when it has changed", () =
   expect(macs()).toEqual(["02:00:00:00:00:01", "02:00:00:00:00:02"]);
 });
 
+test("has a pod's port that is on its bridge, and is that pod's", () => {
+  const owner = { network: "pods", sandboxId: "a", ifname: "eth0" };
+  const idsOf = (sandboxId: string) => {
+    const identity = { mac: "02:00:00:00:00:01", ips: [], netns: "/n", ownLease: true };
+    return new Map(Object.entries(formatIdentity({ ...identity, owner: { ...owner, sandboxId } })));
+  };
+  const standing = { _uuid: "1", name: "a-p", external_ids: idsOf("a") };
+  const looks = (row: object | undefined, ports: readonly string[] | undefined) => {
+    const bridge = ports === undefined ? undefined : { ports: new Set(ports) };
+    const view = { named: (table: string) => (table === "Bridge" ? bridge : row) };
+    return new PodRows({ view } as unknown as SwitchDatabase, "br-int").has({ port: "a-p", owner });
+  };
+  expect(looks(standing, ["0", "1"])).toBe(true);
+  expect(looks(undefined, ["0"])).toBe(false);
+  // It is gone from the bridge, or that is.
+  expect([looks(standing, ["0"]), looks(standing, undefined)]).toEqual([false, false]);
+  // Another pod's, or nobody's.
+  expect(looks({ ...standing, external_ids: idsOf("b") }, ["1"])).toBe(false);
+  expect(looks({ ...standing, external_ids: new Map() }, ["1"])).toBe(false);
+});
+
 test("goes on behind the highest that is taken, and does not come back to one soon", () => {
   const numbers = new PortNumbers();
   expect(numbers.next(new Set([1, 2000, 32_768]))).toBe(2001);

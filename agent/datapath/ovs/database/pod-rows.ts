@@ -4,7 +4,14 @@ import { CniCode, CniError } from "../../../../shared/errors.ts";
 import { insertPort, removePorts, Transaction, transactAndApply } from "../../../protocols/ovsdb/mod.ts";
 import type { PodPort } from "../overlay-node.ts";
 import { formatIdentity, ownerOf, parseIdentity } from "./port-identity.ts";
-import { interfaceNamed, type PortRow, portNamed, portsOf, type SwitchDatabase } from "./switch-database.ts";
+import {
+  bridgeNamed,
+  interfaceNamed,
+  type PortRow,
+  portNamed,
+  portsOf,
+  type SwitchDatabase,
+} from "./switch-database.ts";
 
 export interface PodRow {
   readonly row: PortRow;
@@ -54,6 +61,14 @@ export class PodRows {
   ownerOf(name: string): Owner | undefined {
     const row = portNamed(this.#db.view, name);
     return row === undefined ? undefined : this.#whose(row)?.owner;
+  }
+
+  /** Whether the bridge has this pod's port. */
+  has({ port, owner }: Pick<PodPort, "port" | "owner">): boolean {
+    const row = portNamed(this.#db.view, port);
+    if (row === undefined || bridgeNamed(this.#db.view, this.#bridge)?.ports.has(row._uuid) !== true) return false;
+    const holder = this.#whose(row)?.owner;
+    return holder !== undefined && sameOwner(holder, owner);
   }
 
   #typeOf(name: string): Pick<PodPort, "type"> {
