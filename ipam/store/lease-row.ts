@@ -40,13 +40,22 @@ export function leaseOf(row: LeaseRow): Lease {
 }
 
 /** All columns after the key, `network` and `address`, in the table's order. */
-export function columnsOf({ owner, address, gateway, rangeSet, state, pod, ...rest }: Lease): readonly SQLInputValue[] {
-  const gatewayKey = gateway === undefined ? null : keyOf(gateway);
-  const podColumns = [pod?.namespace ?? null, pod?.name ?? null, pod?.uid ?? null];
-  const times = [rest.allocatedAtMs, rest.releasedAtMs ?? null];
-  const sticky = rest.sticky === true ? 1 : 0;
+export function columnsOf(lease: Lease): readonly SQLInputValue[] {
+  const { owner, gateway, pod } = lease;
   return [
-    ...[address.prefix, gatewayKey, rangeSet, owner.sandboxId, owner.ifname, state],
-    ...[...podColumns, rest.bootId, rest.generation, ...times, sticky],
+    lease.address.prefix,
+    gateway === undefined ? null : keyOf(gateway),
+    lease.rangeSet,
+    owner.sandboxId,
+    owner.ifname,
+    lease.state,
+    pod?.namespace ?? null,
+    pod?.name ?? null,
+    pod?.uid ?? null,
+    lease.bootId,
+    lease.generation,
+    lease.allocatedAtMs,
+    lease.releasedAtMs ?? null,
+    lease.sticky === true ? 1 : 0,
   ];
 }

@@ -8,7 +8,8 @@ export const latestVersion: CniVersion = "1.1.0";
 /** Exact match only, as the reference library does it: "1.0" is not a version. An empty text means 0.1.0. */
 export function parseVersion(text: string): CniVersion | undefined {
   if (text === "") return "0.1.0";
-  return supportedVersions.find((version) => version === text);
+  const at = (supportedVersions as readonly string[]).indexOf(text);
+  return supportedVersions[at];
 }
 
 /** Versions are listed in order, so their indexes can be compared. */

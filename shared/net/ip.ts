@@ -39,22 +39,32 @@ export function parseIp(text: string): Ip | undefined {
   return value >> 32n === 0xffffn ? { family: 4, value: value & 0xffff_ffffn } : { family: 6, value };
 }
 
+/** In one pass over the text: each ADD reads an address, and pieces of the text cost more than its characters. */
 function parse4(text: string): bigint | undefined {
-  const octets = text.split(".");
-  if (octets.length !== 4) return undefined;
   let value = 0;
-  for (const octet of octets) {
-    if (octet.length === 0 || octet.length > 3 || (octet.length > 1 && octet[0] === "0")) return undefined;
-    for (let i = 0; i < octet.length; i++) {
-      const code = octet.charCodeAt(i);
-      if (code < 48 || code > 57) return undefined;
+  let octet = noOctet;
+  let dots = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === dot) {
+      if (octet === noOctet) return undefined;
+      value = value * 256 + octet;
+      octet = noOctet;
+      dots++;
+    } else {
+      // Nothing follows a zero at the front.
+      if (code < digit0 || code > digit9 || octet === 0) return undefined;
+      octet = (octet === noOctet ? 0 : octet * 10) + code - digit0;
+      if (octet > 255) return undefined;
     }
-    const number = Number(octet);
-    if (number > 255) return undefined;
-    value = value * 256 + number;
   }
-  return BigInt(value);
+  return dots === 3 && octet !== noOctet ? BigInt(value * 256 + octet) : undefined;
 }
+
+const noOctet = -1;
+const dot = 46;
+const digit0 = 48;
+const digit9 = 57;
 
 function parse6(text: string): bigint | undefined {
   const halves = text.split("::");

@@ -1,5 +1,5 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { isErrno, type Message, NetlinkError, type NetlinkSocket, SetnsError } from "../../protocols/netlink/mod.ts";
+import { type Message, NetlinkError, type NetlinkSocket, SetnsError } from "../../protocols/netlink/mod.ts";
 
 /**
  * What the kernel refused, as the caller of a verb sees it.
@@ -34,12 +34,12 @@ const maxPerBatch = 100;
 /** Errors by the index of the refused message. */
 export type Refusals = ReadonlyMap<number, NetlinkError>;
 
-/** Runs each message separately. @param harmless what the kernel answers where it is so already */
-export function runEach(socket: NetlinkSocket, messages: readonly Message[], harmless: number): Refusals {
+/** Runs each message separately. @param harmless what the kernel answers where it is so already, beside a message's own */
+export function runEach(socket: NetlinkSocket, messages: readonly Message[], harmless?: number): Refusals {
   const refusals = new Map<number, NetlinkError>();
   for (let at = 0; at < messages.length; at += maxPerBatch) {
     for (const [i, outcome] of socket.batch(messages.slice(at, at + maxPerBatch)).entries())
-      if (outcome !== undefined && !isErrno(outcome, harmless)) refusals.set(at + i, outcome);
+      if (outcome !== undefined && outcome.errno !== harmless) refusals.set(at + i, outcome);
   }
   return refusals;
 }

@@ -274,8 +274,7 @@ function attachPort(socket: NetlinkSocket, plan: Plan, side: HostPort, host: Lin
   const stale = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
   const refusals = socket.batch([...port, ...stale]);
   throwFirst(refusals.slice(0, port.length));
-  // ENOENT: there was no entry.
-  const refusal = refusals.slice(port.length).find((one) => one !== undefined && one.errno !== Errno.ENOENT);
+  const refusal = refusals.slice(port.length).find((one) => one !== undefined);
   if (refusal?.errno === Errno.ENODEV)
     throw new CniError(
       CniCode.tryAgainLater,

@@ -25,10 +25,7 @@ export function addAddress(what: string, index: number, address: Cidr): Message 
     body: (writer) => {
       const { ip, prefix } = address;
       writer
-        .u8(familyOf(ip))
-        .u8(prefix)
-        .u8(ip.family === 6 ? Ifa.F_NODAD : 0)
-        .u8(0)
+        .u8x4(familyOf(ip), prefix, ip.family === 6 ? Ifa.F_NODAD : 0)
         .u32(index)
         .attrIp(Ifa.LOCAL, ip)
         .attrIp(Ifa.ADDRESS, ip);
@@ -43,7 +40,7 @@ export function removeAddress(what: string, index: number, { ip, prefix }: Cidr)
   return {
     action: `remove the address "${formatCidr({ ip, prefix })}" from "${what}"`,
     type: MessageType.DELADDR,
-    body: (writer) => writer.u8(familyOf(ip)).u8(prefix).u8(0).u8(0).u32(index).attrIp(Ifa.LOCAL, ip),
+    body: (writer) => writer.u8x4(familyOf(ip), prefix).u32(index).attrIp(Ifa.LOCAL, ip),
   };
 }
 
@@ -56,7 +53,7 @@ export function listAddresses(index: number, namespaceId?: number): Message {
     action: "list the addresses of an interface",
     type: MessageType.GETADDR,
     body: (writer) => {
-      writer.u8(Family.UNSPEC).u8(0).u8(0).u8(0).u32(index);
+      writer.u8x4(Family.UNSPEC).u32(index);
       if (namespaceId !== undefined) writer.attrU32(Ifa.TARGET_NETNSID, namespaceId);
     },
   };

@@ -2,7 +2,8 @@ import { formatMac } from "../../../shared/net/mac.ts";
 import { Family, Flag, Ifla, MessageType, Nda, Ntf, Nud } from "./constants.ts";
 import { ifinfo } from "./link.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
-import type { Message, MessageWriter } from "./message-writer.ts";
+import type { Message } from "./message-writer.ts";
+import { ndmsg } from "./neighbour.ts";
 
 /** 01:80:c2:00:00:00 to :0f by their last four bits, but for pause frames (:01), which no bridge lets through. */
 const bridgeGroups = 0xfffd;
@@ -34,20 +35,19 @@ export function setPodPort(what: string, index: number, { hairpin }: { readonly 
   };
 }
 
-/** struct ndmsg. */
-const header = (writer: MessageWriter, index: number, state: number, flags: number): MessageWriter =>
-  writer.u8(Family.BRIDGE).u8(0).u16(0).u32(index).u16(state).u8(flags).u8(0);
-
 /**
  * Declares that a MAC is behind a port of a bridge, whatever the bridge has learnt or learns at other ports. It goes when
  * the port leaves.
  */
 export function addPortMac(what: string, index: number, mac: Uint8Array): Message {
   return {
-    action: `declare the hardware address "${formatMac(mac)}" on the port "${what}"`,
+    get action() {
+      return `declare the hardware address "${formatMac(mac)}" on the port "${what}"`;
+    },
     type: MessageType.NEWNEIGH,
     flags: Flag.CREATE | Flag.REPLACE,
-    body: (writer) => header(writer, index, Nud.NOARP, Ntf.MASTER | Ntf.STICKY).attrBytes(Nda.LLADDR, mac),
+    body: (writer) =>
+      ndmsg(writer, Family.BRIDGE, index, Nud.NOARP, Ntf.MASTER | Ntf.STICKY).attrBytes(Nda.LLADDR, mac),
   };
 }
 
@@ -56,7 +56,7 @@ export function listPortMacs(bridge: number): Message {
   return {
     action: "list the hardware addresses of a bridge",
     type: MessageType.GETNEIGH,
-    body: (writer) => header(writer, 0, 0, 0).attrU32(Nda.MASTER, bridge),
+    body: (writer) => ndmsg(writer, Family.BRIDGE, 0, 0).attrU32(Nda.MASTER, bridge),
   };
 }
 

@@ -3,12 +3,13 @@ import { MalformedMessage } from "./message-reader.ts";
 
 /** An address as the wire has it: 4 or 16 bytes, highest first. */
 export function ipBytes(ip: Ip): Uint8Array {
-  const view = new DataView(new ArrayBuffer(ip.family === 4 ? 4 : 16));
-  if (ip.family === 4) view.setUint32(0, Number(ip.value));
-  else {
-    view.setBigUint64(0, ip.value >> 64n);
-    view.setBigUint64(8, BigInt.asUintN(64, ip.value));
+  if (ip.family === 4) {
+    const value = Number(ip.value);
+    return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
   }
+  const view = new DataView(new ArrayBuffer(16));
+  view.setBigUint64(0, ip.value >> 64n);
+  view.setBigUint64(8, BigInt.asUintN(64, ip.value));
   return new Uint8Array(view.buffer);
 }
 

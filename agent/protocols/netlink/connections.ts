@@ -54,10 +54,7 @@ export interface Connection {
 }
 
 const header = (writer: MessageWriter, family: Family): MessageWriter =>
-  writer
-    .u8(family === 4 ? AddressFamily.INET : AddressFamily.INET6)
-    .u8(0)
-    .u16(0);
+  writer.u8x4(family === 4 ? AddressFamily.INET : AddressFamily.INET6);
 
 const port = (value: number): Uint8Array => Uint8Array.of(value >> 8, value & 0xff);
 

@@ -138,7 +138,7 @@ test("a request is the same wherever the buffer becomes too small for it, and wh
     action: "try",
     type: 16,
     body: (writer) => {
-      writer.u32(1).u8(2).u8(3).u16(4).attrU8(1, 5).attrU16(2, 6).attrU32(3, 7).attrU32Net(4, 8);
+      writer.u32(1).u8x4(2, 3, 4, 5).attrU8(1, 5).attrU16(2, 6).attrU32(3, 7).attrU32Net(4, 8);
       writer
         .attrText(5, "abc")
         .attrText(6, "abcd")

@@ -7,7 +7,7 @@ export function getNamespaceId(fd: number): Message {
   return {
     action: "look up a network namespace's number",
     type: MessageType.GETNSID,
-    body: (writer) => writer.u8(Family.UNSPEC).u8(0).u16(0).attrU32(Netnsa.FD, fd),
+    body: (writer) => writer.u8x4(Family.UNSPEC).attrU32(Netnsa.FD, fd),
   };
 }
 

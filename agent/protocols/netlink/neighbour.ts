@@ -2,6 +2,7 @@ import { formatIp, type Ip } from "../../../shared/net/ip.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { ipFromBytes } from "./bytes.ts";
 import { Family, Flag, MessageType, Nda, Nud } from "./constants.ts";
+import { Errno } from "./errno.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
 
@@ -16,9 +17,11 @@ export interface Neighbour {
 }
 
 /** struct ndmsg. */
-function header(writer: MessageWriter, family: number, index: number, state: number): MessageWriter {
-  return writer.u8(family).u8(0).u16(0).u32(index).u16(state).u8(0).u8(0);
-}
+export const ndmsg = (writer: MessageWriter, family: number, index: number, state: number, flags = 0): MessageWriter =>
+  writer
+    .u8x4(family)
+    .u32(index)
+    .u8x4(state & 0xff, state >>> 8, flags);
 
 const familyOf = (ip: Ip): number => (ip.family === 4 ? Family.INET : Family.INET6);
 
@@ -28,18 +31,19 @@ export function declareNeighbour(what: string, index: number, ip: Ip, mac: Uint8
     action: `declare the neighbour "${formatIp(ip)}" on "${what}"`,
     type: MessageType.NEWNEIGH,
     flags: Flag.CREATE | Flag.REPLACE,
-    body: (writer) => header(writer, familyOf(ip), index, Nud.PERMANENT).attrIp(Nda.DST, ip).attrBytes(Nda.LLADDR, mac),
+    body: (writer) => ndmsg(writer, familyOf(ip), index, Nud.PERMANENT).attrIp(Nda.DST, ip).attrBytes(Nda.LLADDR, mac),
   };
 }
 
-/** Forgets which hardware address `ip` had on an interface. ENOENT: it was not known. */
+/** Forgets which hardware address `ip` had on an interface, if it was known. */
 export function forgetNeighbour(what: string, index: number, ip: Ip): Message {
   return {
     get action() {
       return `forget the neighbour "${formatIp(ip)}" on "${what}"`;
     },
     type: MessageType.DELNEIGH,
-    body: (writer) => header(writer, familyOf(ip), index, 0).attrIp(Nda.DST, ip),
+    harmless: Errno.ENOENT,
+    body: (writer) => ndmsg(writer, familyOf(ip), index, 0).attrIp(Nda.DST, ip),
   };
 }
 
@@ -48,7 +52,7 @@ export function listNeighbours(index: number): Message {
   return {
     action: "list the neighbours",
     type: MessageType.GETNEIGH,
-    body: (writer) => header(writer, Family.UNSPEC, 0, 0).attrU32(Nda.IFINDEX, index),
+    body: (writer) => ndmsg(writer, Family.UNSPEC, 0, 0).attrU32(Nda.IFINDEX, index),
   };
 }
 

@@ -48,8 +48,11 @@ const dumpAttempts = 10;
 
 const encoder = new TextEncoder();
 
+/** What an error calls a request; its text is made only then. */
+type Asked = Pick<Message, "action">;
+
 /** struct nfgenmsg, whose last two bytes are in network byte order. */
-const batchHeader = (writer: MessageWriter): void => void writer.u8(0).u8(0).u8(0).u8(batchSubsystem);
+const batchHeader = (writer: MessageWriter): void => void writer.u8x4(0, 0, 0, batchSubsystem);
 
 /** Buffers for all sockets of one thread: a request and its answers never interleave with another's. */
 export class NetlinkBuffers {
@@ -109,24 +112,25 @@ export class NetlinkSocket implements Disposable {
    * @returns per message `undefined`, or why the kernel refused it
    */
   batch(messages: readonly Message[]): readonly (NetlinkError | undefined)[] {
-    const results: (NetlinkError | undefined)[] = messages.map(() => undefined);
+    const results = new Array<NetlinkError | undefined>(messages.length).fill(undefined);
     if (messages.length === 0) return results;
     const { writer } = this.#buffers;
     const first = this.#sequence + 1;
     writer.reset();
     // Errors are answered in any case; the acknowledgement of the last message says that all are done.
-    messages.forEach((message, i) => {
-      const ack = i === messages.length - 1 ? Flag.ACK : 0;
-      writer.message(message.type, Flag.REQUEST | ack | (message.flags ?? 0), this.#next(), message.body);
-    });
-    const action = messages[0]?.action ?? "";
-    this.#send(action);
+    const last = messages.at(-1);
+    for (const message of messages) {
+      const { type, flags = 0, body } = message;
+      writer.message(type, Flag.REQUEST | (message === last ? Flag.ACK : 0) | flags, this.#next(), body);
+    }
+    this.#send(messages[0]);
     for (;;) {
-      for (const answer of this.#receive(action)) {
+      for (const answer of this.#receive(messages[0])) {
         const i = answer.sequence - first;
         if (i < 0 || i >= messages.length || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
-        if (errno !== 0) results[i] = new NetlinkError(messages[i]?.action ?? action, errno, kernelText);
+        const of = messages[i];
+        if (errno !== 0 && errno !== of?.harmless) results[i] = new NetlinkError(of?.action ?? "", errno, kernelText);
         if (i === messages.length - 1) return results;
       }
     }
@@ -142,20 +146,20 @@ export class NetlinkSocket implements Disposable {
     const first = this.#next();
     writer.reset(mostTransactionBytes);
     writer.message(BatchMessage.BEGIN, Flag.REQUEST, first, batchHeader);
-    messages.forEach(({ type, flags = 0, body }, i) => {
-      const ack = i === messages.length - 1 ? Flag.ACK : 0;
-      writer.message(type, Flag.REQUEST | ack | flags, this.#next(), body);
-    });
+    const last = messages.at(-1);
+    for (const message of messages) {
+      const { type, flags = 0, body } = message;
+      writer.message(type, Flag.REQUEST | (message === last ? Flag.ACK : 0) | flags, this.#next(), body);
+    }
     writer.message(BatchMessage.END, Flag.REQUEST, this.#next(), batchHeader);
-    const actionOf = (i: number): string => messages[Math.max(i - 1, 0)]?.action ?? "";
-    this.#send(actionOf(1));
+    this.#send(messages[0]);
     let refusal: NetlinkError | undefined;
     for (;;) {
-      for (const answer of this.#receive(actionOf(1))) {
+      for (const answer of this.#receive(messages[0])) {
         const i = answer.sequence - first;
         if (i < 0 || i > messages.length || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
-        if (errno !== 0) refusal ??= new NetlinkError(actionOf(i), errno, kernelText);
+        if (errno !== 0) refusal ??= new NetlinkError(messages[Math.max(i - 1, 0)]?.action ?? "", errno, kernelText);
         // A transaction that is refused as a whole is answered at its beginning.
         if (i !== 0 && i !== messages.length) continue;
         if (refusal !== undefined) throw refusal;
@@ -176,9 +180,9 @@ export class NetlinkSocket implements Disposable {
     writer.reset();
     const sequence = this.#next();
     writer.message(message.type, Flag.REQUEST | (message.flags ?? 0), sequence, message.body);
-    this.#send(message.action);
+    this.#send(message);
     for (;;) {
-      for (const answer of this.#receive(message.action)) {
+      for (const answer of this.#receive(message)) {
         if (answer.sequence !== sequence) continue;
         if (answer.type !== MessageType.ERROR) return read(answer);
         const { errno, kernelText } = readAnswer(answer);
@@ -233,11 +237,11 @@ export class NetlinkSocket implements Disposable {
     writer.reset();
     const sequence = this.#next();
     writer.message(message.type, Flag.REQUEST | Flag.DUMP, sequence, message.body);
-    this.#send(message.action);
+    this.#send(message);
     for (;;) {
       const objects: T[] = [];
       let [disturbed, isLast] = [false, false];
-      for (const answer of this.#receive(message.action)) {
+      for (const answer of this.#receive(message)) {
         if (answer.sequence !== sequence) continue;
         disturbed ||= (answer.flags & Flag.DUMP_INTR) !== 0;
         if (answer.type === MessageType.ERROR || answer.type === MessageType.DONE) {
@@ -268,7 +272,7 @@ export class NetlinkSocket implements Disposable {
       write(this.#fd, bytes, 0, writer.length, null, (error) => (error === null ? resolve() : reject(error)));
     });
     for (;;) {
-      for (const answer of this.#receive(message.action)) {
+      for (const answer of this.#receive(message)) {
         if (answer.sequence !== sequence || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
         if (errno === 0) return;
@@ -342,14 +346,14 @@ export class NetlinkSocket implements Disposable {
     return this.#sequence;
   }
 
-  #send(action: string): void {
+  #send(first: Asked | undefined): void {
     const { out, writer } = this.#buffers;
     const { bytes, length } = writer;
     if (length > sentBytes) this.#makeRoom(length);
     const address = bytes === out.bytes ? out.address : addressOf(bytes);
     const sent = Number(this.#libc.calls.send(this.#fd, address, length, 0));
     if (bytes !== out.bytes) writer.reset();
-    if (sent < 0) throw new NetlinkError(action, this.#libc.errno(), "while sending");
+    if (sent < 0) throw new NetlinkError(first?.action ?? "", this.#libc.errno(), "while sending");
   }
 
   /** Where it is refused the kernel refuses the request. */
@@ -359,10 +363,10 @@ export class NetlinkSocket implements Disposable {
     this.#libc.calls.setsockopt(this.#fd, SOL_SOCKET, SO_SNDBUFFORCE, room.address, 4);
   }
 
-  #receive(action: string): Iterable<RawMessage> {
+  #receive(first: Asked | undefined): Iterable<RawMessage> {
     const { bytes, address } = this.#buffers.in;
     const size = Number(this.#libc.calls.recv(this.#fd, address, bytes.length, MSG_DONTWAIT | MSG_TRUNC));
-    if (size < 0) throw new NetlinkError(action, this.#libc.errno(), "while waiting for the answer");
+    if (size < 0) throw new NetlinkError(first?.action ?? "", this.#libc.errno(), "while waiting for the answer");
     if (size > bytes.length)
       throw new MalformedMessage(`A netlink datagram has ${size} bytes, room is ${bytes.length}`);
     if (this.#port === 0 && this.#ports !== undefined) this.#port = this.#notePort(this.#ports, size);

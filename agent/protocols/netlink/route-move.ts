@@ -95,7 +95,7 @@ export const deleteRouteBy = (route: WholeRoute, index: number): Message => ({
 
 function writeWhole(writer: MessageWriter, { header, attributes }: WholeRoute, index: number): void {
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
-  for (let at = 0; at < flagsAt; at++) writer.u8(view.getUint8(at));
+  for (let at = 0; at < flagsAt; at += 4) writer.u32(view.getUint32(at, true));
   // The kernel reports the interface's state in these flags, and refuses them in a request.
   writer.u32(view.getUint32(flagsAt, true) & Rta.F_ONLINK);
   for (const [type, value] of attributes) {

@@ -62,14 +62,8 @@ function writeRoute(writer: MessageWriter, route: NewRoute): void {
   const table = route.table ?? Rta.TABLE_MAIN;
   const scope = route.scope ?? (gateway === undefined ? Rta.SCOPE_LINK : Rta.SCOPE_UNIVERSE);
   writer
-    .u8(dst.ip.family === 4 ? Family.INET : Family.INET6)
-    .u8(dst.prefix)
-    .u8(0)
-    .u8(0)
-    .u8(table > 255 ? 0 : table)
-    .u8(route.protocol ?? Rta.PROTOCOL_BOOT)
-    .u8(scope)
-    .u8(Rta.TYPE_UNICAST)
+    .u8x4(dst.ip.family === 4 ? Family.INET : Family.INET6, dst.prefix)
+    .u8x4(table > 255 ? 0 : table, route.protocol ?? Rta.PROTOCOL_BOOT, scope, Rta.TYPE_UNICAST)
     .u32(route.onLink ? Rta.F_ONLINK : 0);
   if (dst.prefix > 0) writer.attrIp(Rta.DST, dst.ip);
   if (gateway !== undefined) writer.attrIp(Rta.GATEWAY, gateway);
@@ -89,11 +83,11 @@ export function listRoutes(family: IpFamily): Message {
   return {
     action: "list the routes",
     type: MessageType.GETROUTE,
-    body: (writer) => {
-      writer.u8(family === 4 ? Family.INET : Family.INET6);
-      for (let i = 0; i < 7; i++) writer.u8(0);
-      writer.u32(0);
-    },
+    body: (writer) =>
+      writer
+        .u8x4(family === 4 ? Family.INET : Family.INET6)
+        .u32(0)
+        .u32(0),
   };
 }
 

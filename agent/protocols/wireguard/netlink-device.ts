@@ -42,7 +42,7 @@ const AF_INET6 = 10;
 const keyBytes = 32;
 
 const header = (writer: MessageWriter, command: number, version: number): MessageWriter =>
-  writer.u8(command).u8(version).u16(0);
+  writer.u8x4(command, version);
 
 /** The number of the family by which the kernel's module is asked; `undefined` where there is no such module. @throws {NetlinkError} */
 export function wireGuardFamily(socket: NetlinkSocket): number | undefined {

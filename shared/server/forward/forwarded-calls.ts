@@ -43,7 +43,7 @@ export class ForwardedCalls {
 
   /** Whether a call with this head is accepted, and there is room for it. Then it has to `leave`. */
   enter({ face, buildId, envBytes, stdinBytes }: RequestHead): boolean {
-    if (!isSame(buildId, this.#forwarding.buildId) || envBytes + stdinBytes > maxCallBytes) return false;
+    if (Buffer.compare(buildId, this.#forwarding.buildId) !== 0 || envBytes + stdinBytes > maxCallBytes) return false;
     if (this.#forwarding.runners[face] === undefined || this.#open >= maxForwardedCalls) return false;
     this.#open++;
     return true;
@@ -70,9 +70,4 @@ export class ForwardedCalls {
       return { t: "lost" };
     }
   }
-}
-
-function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  for (let at = 0; at < one.length; at++) if (one[at] !== other[at]) return false;
-  return true;
 }

@@ -13,7 +13,7 @@ interface LinkState {
 const linkMessage = (type: number, family: number, index: number, { isUp = false, group = 0 }: LinkState): RawMessage =>
   framed(type, (writer) => {
     const flags = isUp ? Iff.UP : 0;
-    writer.u8(family).u8(0).u16(0).u32(index).u32(flags).u32(0).attrU32(Ifla.GROUP, group);
+    writer.u8x4(family).u32(index).u32(flags).u32(0).attrU32(Ifla.GROUP, group);
   });
 
 export const linkChanged = (index: number, state: LinkState): RawMessage =>
@@ -27,7 +27,7 @@ export const addressGone = (index: number): RawMessage =>
   framed(MessageType.DELADDR, (writer) => void writer.u32(0).u32(index));
 
 export const routeGone = (protocol: number): RawMessage =>
-  framed(MessageType.DELROUTE, (writer) => void writer.u32(0).u8(0).u8(protocol).u16(0).u32(0));
+  framed(MessageType.DELROUTE, (writer) => void writer.u32(0).u8x4(0, protocol).u32(0));
 
 /** NETCONFA_FORWARDING of linux/netconf.h. */
 const forwardingAttribute = 2;

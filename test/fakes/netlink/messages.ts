@@ -52,8 +52,8 @@ export abstract class SocketInMemory implements Disposable {
         this.#asked(message, (request) => this.apply(request));
         return undefined;
       } catch (caught) {
-        if (caught instanceof NetlinkError) return caught;
-        throw caught;
+        if (!(caught instanceof NetlinkError)) throw caught;
+        return caught.errno === message.harmless ? undefined : caught;
       }
     });
   }

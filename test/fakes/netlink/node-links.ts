@@ -11,6 +11,7 @@ import {
 } from "../../../agent/protocols/netlink/constants.ts";
 import { Errno } from "../../../agent/protocols/netlink/errno.ts";
 import { Attributes, fixedHeader, type RawMessage } from "../../../agent/protocols/netlink/message-reader.ts";
+import { ndmsg } from "../../../agent/protocols/netlink/neighbour.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { framed, opened, Refusal, SocketInMemory } from "./messages.ts";
 import type {
@@ -295,7 +296,7 @@ export class LinkSocketInMemory extends SocketInMemory {
       .filter((one) => index === undefined || one.index === index)
       .map((one) =>
         framed(MessageType.NEWNEIGH, (writer) => {
-          writer.u8(one.family).u8(0).u16(0).u32(one.index).u16(one.state).u8(0).u8(0);
+          ndmsg(writer, one.family, one.index, one.state);
           if (one.dst !== undefined) writer.attrBytes(Nda.DST, one.dst);
           if (one.mac !== undefined) writer.attrBytes(Nda.LLADDR, one.mac);
         }),
@@ -321,9 +322,7 @@ function isInside(ip: Uint8Array, prefix: number, other: Uint8Array): boolean {
 const linkAnswer = (link: LinkInMemory): RawMessage =>
   framed(MessageType.NEWLINK, (writer) => {
     writer
-      .u8(0)
-      .u8(0)
-      .u16(1)
+      .u8x4(0, 0, 1)
       .u32(link.index)
       .u32(link.up ? Iff.UP : 0)
       .u32(0);
@@ -344,11 +343,12 @@ const linkAnswer = (link: LinkInMemory): RawMessage =>
 
 const addressAnswer = ({ family, prefix, index, ip }: AddressInMemory): RawMessage =>
   framed(MessageType.NEWADDR, (writer) => {
-    writer.u8(family).u8(prefix).u8(0).u8(0).u32(index).attrBytes(Ifa.LOCAL, ip);
+    writer.u8x4(family, prefix).u32(index).attrBytes(Ifa.LOCAL, ip);
   });
 
 const routeAnswer = ({ header, attributes }: RouteInMemory): RawMessage =>
   framed(MessageType.NEWROUTE, (writer) => {
-    for (const byte of header) writer.u8(byte);
+    const view = new DataView(header.buffer, header.byteOffset);
+    for (let at = 0; at < header.length; at += 4) writer.u32(view.getUint32(at, true));
     for (const [type, value] of attributes) writer.attrBytes(type, value);
   });

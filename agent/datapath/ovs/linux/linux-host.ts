@@ -240,7 +240,7 @@ export function declareNeighbours(
   const refusals = runEach(socket, messages, Errno.EEXIST);
   const stale = standing.filter(({ ip }) => !declared.has(formatIp(ip)));
   const gone = stale.map(({ ip }) => forgetNeighbour(name, index, ip));
-  throwFirst(runEach(socket, gone, Errno.ENOENT));
+  throwFirst(runEach(socket, gone));
   const why = new Map([...refusals].map(([at, { message }]) => [formatIp(added[at]!.via), message]));
   return new Map(
     routes.flatMap((route) => {

@@ -59,7 +59,7 @@ export interface PacketSet {
 
 /** struct nfgenmsg. */
 export function nftHeader(writer: MessageWriter, { family }: Pick<Table, "family">): MessageWriter {
-  return writer.u8(TableFamily[family]).u8(0).u16(0);
+  return writer.u8x4(TableFamily[family]);
 }
 
 export const padded = (bytes: number): number => (bytes + 3) & ~3;

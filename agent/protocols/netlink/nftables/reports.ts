@@ -19,10 +19,7 @@ export const followReports = (group: number): Message => ({
   body: (writer) =>
     writer
       // struct nfgenmsg, whose last two bytes are in network byte order.
-      .u8(0)
-      .u8(0)
-      .u8(group >> 8)
-      .u8(group & 0xff)
+      .u8x4(0, 0, group >> 8, group & 0xff)
       .attrU8(Nfula.CFG_CMD, BIND)
       .attrBytes(Nfula.CFG_MODE, Uint8Array.of(0, 0, 0, reportedBytes, COPY_PACKET, 0)),
 });
