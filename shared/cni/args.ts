@@ -9,13 +9,14 @@ import type { Pod } from "./types.ts";
 export function parseArgs(text: string): ReadonlyMap<string, string> {
   const args = new Map<string, string>();
   if (text === "") return args;
-  for (const [i, pair] of text.split(";").entries()) {
+  const pairs = text.split(";");
+  for (const pair of pairs) {
     const equals = pair.indexOf("=");
     if (equals < 1 || pair.includes("=", equals + 1)) {
       throw new CniError(
         CniCode.invalidEnvironment,
         // The text is not quoted, because it may be a secret: base64 often ends in "=".
-        `Cannot read CNI_ARGS: part ${i + 1} has ${equals < 1 ? "no KEY=" : `more than one "=" (key ${show(pair.slice(0, equals))})`}, wanted KEY=VALUE`,
+        `Cannot read CNI_ARGS: part ${pairs.indexOf(pair) + 1} has ${equals < 1 ? "no KEY=" : `more than one "=" (key ${show(pair.slice(0, equals))})`}, wanted KEY=VALUE`,
       );
     }
     args.set(pair.slice(0, equals), pair.slice(equals + 1));

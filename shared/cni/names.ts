@@ -49,12 +49,10 @@ export function wrongNetworkName(text: string): string | undefined {
 const cannotBeInIfname = (char: string): boolean =>
   char === "/" || char === ":" || char === "%" || char < " " || char === "\x7f" || char.trim() === "";
 
-/** Of letters and digits alone, as nearly all are. */
-const plain = /^[A-Za-z0-9]+$/;
-
 export function wrongIfname(text: string): string | undefined {
   if (text === "") return "empty";
-  if (text.length <= maxIfnameBytes && plain.test(text)) return undefined;
+  // As nearly all are.
+  if (text.length <= maxIfnameBytes && identifier.test(text)) return undefined;
   const bytes = new TextEncoder().encode(text).length;
   if (bytes > maxIfnameBytes) return `${show(text)} of ${bytes} bytes`;
   if (text === "." || text === ".." || [...text].some(cannotBeInIfname)) return show(text);

@@ -51,9 +51,10 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   const signalled = Promise.race([stopSignal(), ...asked]);
   try {
     const running = await start();
-    // Executables begin with a JIT for plugins, which are over before compiled code pays (`jitPolicy` in build/bundle.ts).
-    // Still later than usual: what is compiled while a node's pods all come at once keeps them waiting.
-    Bun.unsafe.setJITPolicy(4);
+    // Still later than plugins have it (`jitPolicy` in build/bundle.ts): a node has some hundred pods, and what is
+    // compiled beside the first of them keeps these waiting longer than the others gain. What computes for long is
+    // compiled soon in any case.
+    Bun.unsafe.setJITPolicy(16);
     tell(context, "READY=1");
     supervisor?.ready();
     const lost = await Promise.race([signalled.then((signal) => void logger.info("signal", { signal })), running.lost]);

@@ -60,7 +60,10 @@ class KnownConf extends Fields {
   }
 
   override derive<T>(read: (fields: Fields) => T): T {
-    if (!this.#derived.has(read)) this.#derived.set(read, read(this));
-    return this.#derived.get(read) as T;
+    const known = this.#derived.get(read);
+    if (known !== undefined || this.#derived.has(read)) return known as T;
+    const value = read(this);
+    this.#derived.set(read, value);
+    return value;
   }
 }

@@ -65,6 +65,19 @@ describeWith("rtnetlink against the kernel", ["root"], () => {
     expect(socket.batch([])).toEqual([]);
   });
 
+  test("what is so already is no refusal where the message says so, whichever place it has in its batch", () => {
+    using socket = opened.openSocket();
+    socket.batch([bridge("pth0", 9)]);
+    const { index } = socket.get(getLink({ name: "pth0" }), readLink);
+    const unknown = forgetNeighbour("pth0", index, parseIp("10.9.9.9")!);
+    const refused = setLink("ptn9", 9999, { up: true });
+    const errnos = (...messages: Parameters<typeof socket.batch>[0]) =>
+      socket.batch(messages).map((refusal) => refusal?.errno);
+    expect(errnos(unknown)).toEqual([undefined]);
+    expect(errnos(unknown, refused, unknown)).toEqual([undefined, Errno.ENODEV, undefined]);
+    expect(errnos(forgetNeighbour("ptn9", 9999, parseIp("10.9.9.9")!))).toEqual([Errno.ENODEV]);
+  });
+
   test("an interface stands as long as it is what it was when it was read, and up", () => {
     using socket = opened.openSocket();
     const read = () => socket.get(getLink({ name: "pts0" }), readLink);

@@ -3,8 +3,9 @@ import { Errno, errnoName } from "./errno.ts";
 import { Libc, pinned } from "./libc.ts";
 import type { RawMessage } from "./message-reader.ts";
 import { insideNamespace, type NetworkNamespace, type OpenedNamespace, openHome, openNamespace } from "./namespace.ts";
+import { NetlinkBuffers } from "./netlink-buffers.ts";
 import { NetlinkError } from "./netlink-error.ts";
-import { NetlinkBuffers, NetlinkSocket, openDescriptor, Protocol } from "./netlink-socket.ts";
+import { NetlinkSocket, openDescriptor, Protocol } from "./netlink-socket.ts";
 import { followReports } from "./nftables/reports.ts";
 import { sysctlPath } from "./sysctl-path.ts";
 

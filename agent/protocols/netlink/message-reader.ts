@@ -26,9 +26,9 @@ const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes
 export function readMessages(datagram: Uint8Array): readonly RawMessage[] {
   const messages: RawMessage[] = [];
   const view = viewOf(datagram);
-  let at = 0;
-  while (at < datagram.length) {
-    const left = datagram.length - at;
+  const { length: whole } = datagram;
+  for (let at = 0; at < whole; ) {
+    const left = whole - at;
     if (left < headerBytes) throw new MalformedMessage(`A netlink message ends after ${left} bytes of its header`);
     const length = view.getUint32(at, true);
     if (length < headerBytes || length > left) {

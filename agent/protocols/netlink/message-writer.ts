@@ -14,7 +14,6 @@ export interface Message {
   readonly body: (writer: MessageWriter) => void;
 }
 
-const alignment = 4;
 /** struct nlmsghdr. */
 const messageHeaderBytes = 16;
 /** struct nlattr. */
@@ -33,6 +32,8 @@ export class MessageWriter {
   #bytes: Uint8Array<ArrayBuffer>;
   /** The same memory, in the machine's byte order, as netlink has it. */
   #words: Uint32Array;
+  /** How many bytes there are: to ask an array for its length costs as much as four words. */
+  #room: number;
   #length = 0;
   #mostBytes: number;
 
@@ -41,6 +42,7 @@ export class MessageWriter {
     this.#kept = bytes;
     this.#bytes = bytes;
     this.#words = wordsOf(bytes);
+    this.#room = bytes.length;
     this.#mostBytes = bytes.length;
   }
 
@@ -58,8 +60,7 @@ export class MessageWriter {
     this.#length = 0;
     this.#mostBytes = mostBytes;
     if (this.#bytes === this.#kept) return;
-    this.#bytes = this.#kept;
-    this.#words = wordsOf(this.#kept);
+    this.#use(this.#kept);
   }
 
   /** Appends one message (struct nlmsghdr and what `body` writes). */
@@ -140,7 +141,7 @@ export class MessageWriter {
   /** An attribute with room for a value, its padding zero. @returns where the value begins */
   #value(type: number, bytes: number): number {
     const length = headerBytes + bytes;
-    const start = this.#take((length + alignment - 1) & -alignment);
+    const start = this.#take((length + 3) & ~3);
     this.#words[(this.#length >>> 2) - 1] = 0;
     this.#header(start, length, type);
     return start + headerBytes;
@@ -153,7 +154,7 @@ export class MessageWriter {
 
   #take(count: number): number {
     const at = this.#length;
-    if (at + count > this.#bytes.length) this.#grow(at + count);
+    if (at + count > this.#room) this.#grow(at + count);
     this.#length = at + count;
     return at;
   }
@@ -161,10 +162,15 @@ export class MessageWriter {
   #grow(wanted: number): void {
     if (wanted > this.#mostBytes)
       throw new Error(`Broken invariant: a netlink request is longer than ${this.#mostBytes} bytes`);
-    const grown = new Uint8Array(new ArrayBuffer(Math.min(this.#mostBytes, Math.max(wanted, 2 * this.#bytes.length))));
+    const grown = new Uint8Array(new ArrayBuffer(Math.min(this.#mostBytes, Math.max(wanted, 2 * this.#room))));
     grown.set(this.#bytes.subarray(0, this.#length));
-    this.#bytes = grown;
-    this.#words = wordsOf(grown);
+    this.#use(grown);
+  }
+
+  #use(bytes: Uint8Array<ArrayBuffer>): void {
+    this.#bytes = bytes;
+    this.#words = wordsOf(bytes);
+    this.#room = bytes.length;
   }
 }
 

@@ -1,6 +1,5 @@
 import { write } from "node:fs";
 import { nextTurn } from "../../../shared/async/next-turn.ts";
-import { maxIfnameBytes } from "../../../shared/cni/names.ts";
 import { formatMac } from "../../../shared/net/mac.ts";
 import { Flag, Iff, MessageType } from "./constants.ts";
 import { Errno } from "./errno.ts";
@@ -8,6 +7,7 @@ import { addressOf, type Libc, pinned } from "./libc.ts";
 import type { Link } from "./link.ts";
 import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";
+import { ifreqDataAt, type NetlinkBuffers } from "./netlink-buffers.ts";
 import { NetlinkError } from "./netlink-error.ts";
 import { BatchMessage, batchSubsystem } from "./nftables/numbers.ts";
 
@@ -27,16 +27,9 @@ const SIOCGIFINDEX = 0x8933;
 const SIOCETHTOOL = 0x8946;
 const ETHTOOL_GLINK = 0x0a;
 const ETHTOOL_STXCSUM = 0x17;
-/** struct ifreq: the name in 16 bytes, then a union. */
-const ifreqBytes = 40;
-const ifreqDataAt = 16;
 /** In the struct sockaddr of a hardware address. */
 const ifreqMacAt = ifreqDataAt + 2;
 
-/** The kernel cuts dumps into datagrams of 32 KiB at most when the reader has that much room. */
-const receiveBytes = 64 * 1024;
-/** One batch for a pod with many addresses and routes is a few kB, the packet rules of a bridge are some 20. */
-const sendBytes = 64 * 1024;
 /** A transaction of packet rules cannot be cut: the policies of 5,000 rules for one node are some 10 MB at its start. */
 const mostTransactionBytes = 64 * 1024 * 1024;
 const SOL_SOCKET = 1;
@@ -53,25 +46,6 @@ type Asked = Pick<Message, "action">;
 
 /** struct nfgenmsg, whose last two bytes are in network byte order. */
 const batchHeader = (writer: MessageWriter): void => void writer.u8x4(0, 0, 0, batchSubsystem);
-
-/** Buffers for all sockets of one thread: a request and its answers never interleave with another's. */
-export class NetlinkBuffers {
-  readonly out = pinned(sendBytes);
-  readonly in = pinned(receiveBytes);
-  readonly writer = new MessageWriter(this.out.bytes);
-  /** struct ifreq, its union holding a pointer to the next. */
-  readonly ifreq = pinned(ifreqBytes);
-  readonly ifreqName = this.ifreq.bytes.subarray(0, maxIfnameBytes);
-  readonly ifreqUnion = new DataView(this.ifreq.bytes.buffer, ifreqDataAt);
-  /** struct ethtool_value: command and answer. */
-  readonly ethtool = pinned(8);
-  /** The value of an option that is on. */
-  readonly one = pinned(4);
-
-  constructor() {
-    this.one.bytes[0] = 1;
-  }
-}
 
 /**
  * Opens a netlink socket in the calling thread's network namespace and answers the descriptor, or a
@@ -125,7 +99,9 @@ export class NetlinkSocket implements Disposable {
     }
     this.#send(messages[0]);
     for (;;) {
-      for (const answer of this.#receive(messages[0])) {
+      const size = this.#receive(messages[0]);
+      if (this.#buffers.isAcknowledged(this.#sequence, size)) return results;
+      for (const answer of this.#read(size)) {
         const i = answer.sequence - first;
         if (i < 0 || i >= messages.length || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
@@ -155,7 +131,9 @@ export class NetlinkSocket implements Disposable {
     this.#send(messages[0]);
     let refusal: NetlinkError | undefined;
     for (;;) {
-      for (const answer of this.#receive(messages[0])) {
+      const size = this.#receive(messages[0]);
+      if (refusal === undefined && this.#buffers.isAcknowledged(first + messages.length, size)) return;
+      for (const answer of this.#read(size)) {
         const i = answer.sequence - first;
         if (i < 0 || i > messages.length || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
@@ -182,7 +160,7 @@ export class NetlinkSocket implements Disposable {
     writer.message(message.type, Flag.REQUEST | (message.flags ?? 0), sequence, message.body);
     this.#send(message);
     for (;;) {
-      for (const answer of this.#receive(message)) {
+      for (const answer of this.#read(this.#receive(message))) {
         if (answer.sequence !== sequence) continue;
         if (answer.type !== MessageType.ERROR) return read(answer);
         const { errno, kernelText } = readAnswer(answer);
@@ -241,7 +219,7 @@ export class NetlinkSocket implements Disposable {
     for (;;) {
       const objects: T[] = [];
       let [disturbed, isLast] = [false, false];
-      for (const answer of this.#receive(message)) {
+      for (const answer of this.#read(this.#receive(message))) {
         if (answer.sequence !== sequence) continue;
         disturbed ||= (answer.flags & Flag.DUMP_INTR) !== 0;
         if (answer.type === MessageType.ERROR || answer.type === MessageType.DONE) {
@@ -272,7 +250,7 @@ export class NetlinkSocket implements Disposable {
       write(this.#fd, bytes, 0, writer.length, null, (error) => (error === null ? resolve() : reject(error)));
     });
     for (;;) {
-      for (const answer of this.#receive(message)) {
+      for (const answer of this.#read(this.#receive(message))) {
         if (answer.sequence !== sequence || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
         if (errno === 0) return;
@@ -363,14 +341,19 @@ export class NetlinkSocket implements Disposable {
     this.#libc.calls.setsockopt(this.#fd, SOL_SOCKET, SO_SNDBUFFORCE, room.address, 4);
   }
 
-  #receive(first: Asked | undefined): Iterable<RawMessage> {
+  /** @returns how many bytes have come */
+  #receive(first: Asked | undefined): number {
     const { bytes, address } = this.#buffers.in;
     const size = Number(this.#libc.calls.recv(this.#fd, address, bytes.length, MSG_DONTWAIT | MSG_TRUNC));
     if (size < 0) throw new NetlinkError(first?.action ?? "", this.#libc.errno(), "while waiting for the answer");
     if (size > bytes.length)
       throw new MalformedMessage(`A netlink datagram has ${size} bytes, room is ${bytes.length}`);
     if (this.#port === 0 && this.#ports !== undefined) this.#port = this.#notePort(this.#ports, size);
-    return readMessages(bytes.subarray(0, size));
+    return size;
+  }
+
+  #read(size: number): Iterable<RawMessage> {
+    return readMessages(this.#buffers.in.bytes.subarray(0, size));
   }
 
   /** The kernel gives a socket its port with the first request, and says it with every answer. */

@@ -21,14 +21,14 @@ export const elementOf = (set: PacketSet, ...parts: readonly Uint8Array[]): Elem
 
 /** The parts of a key, or of a value. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const places: number[] = [];
   let length = 0;
-  for (const part of parts) length += padded(part.length);
-  const key = new Uint8Array(length);
-  let at = 0;
   for (const part of parts) {
-    key.set(part, at);
-    at += padded(part.length);
+    places.push(length);
+    length += padded(part.length);
   }
+  const key = new Uint8Array(length);
+  for (let i = 0; i < places.length; i++) key.set(parts[i] ?? [], places[i]);
   return key;
 }
 

@@ -1,0 +1,52 @@
+import { maxIfnameBytes } from "../../../shared/cni/names.ts";
+import { MessageType } from "./constants.ts";
+import { pinned } from "./libc.ts";
+import { MessageWriter } from "./message-writer.ts";
+
+/** struct ifreq: the name in 16 bytes, then a union. */
+const ifreqBytes = 40;
+export const ifreqDataAt = 16;
+/** The kernel cuts dumps into datagrams of 32 KiB at most when the reader has that much room. */
+const receiveBytes = 64 * 1024;
+/** One batch for a pod with many addresses and routes is a few kB, the packet rules of a bridge are some 20. */
+const sendBytes = 64 * 1024;
+
+/** struct nlmsghdr and an errno. */
+const leastAnswerBytes = 20;
+
+/** Buffers for all sockets of one thread: a request and its answers never interleave with another's. */
+export class NetlinkBuffers {
+  readonly out = pinned(sendBytes);
+  readonly in = pinned(receiveBytes);
+  readonly #words = new Uint32Array(this.in.bytes.buffer);
+  readonly writer = new MessageWriter(this.out.bytes);
+  /** struct ifreq, its union holding a pointer to the next. */
+  readonly ifreq = pinned(ifreqBytes);
+  readonly ifreqName = this.ifreq.bytes.subarray(0, maxIfnameBytes);
+  readonly ifreqUnion = new DataView(this.ifreq.bytes.buffer, ifreqDataAt);
+  /** struct ethtool_value: command and answer. */
+  readonly ethtool = pinned(8);
+  /** The value of an option that is on. */
+  readonly one = pinned(4);
+
+  constructor() {
+    this.one.bytes[0] = 1;
+  }
+
+  /**
+   * Whether a datagram that came is the acknowledgement of this request and nothing else, as nearly all are: to read it
+   * as a message takes ten times as long.
+   * @param size of the datagram, in bytes
+   */
+  isAcknowledged(sequence: number, size: number): boolean {
+    const words = this.#words;
+    // struct nlmsghdr: the length, the type with its flags, the sequence, the port; then the errno of struct nlmsgerr.
+    return (
+      size >= leastAnswerBytes &&
+      words[0] === size &&
+      ((words[1] ?? 0) & 0xffff) === MessageType.ERROR &&
+      words[2] === sequence &&
+      words[4] === 0
+    );
+  }
+}
