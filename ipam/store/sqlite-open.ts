@@ -232,11 +232,13 @@ function versionOf(db: DatabaseSync): number {
  * together.
  */
 export function retryBusy<T>(attempt: () => T): T {
-  const deadline = performance.now() + storeLockMs;
+  let deadline: number | undefined;
   for (;;) {
     try {
       return attempt();
     } catch (caught) {
+      // Since the first failure: a statement that works needs no clock.
+      deadline ??= performance.now() + storeLockMs;
       if (sqliteCode(caught) !== busy || performance.now() > deadline) throw caught;
       Bun.sleepSync(Math.random() * longestPauseMs);
     }

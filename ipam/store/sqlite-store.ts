@@ -126,12 +126,7 @@ export class SqliteStore implements Store {
     switch (query.by) {
       case "owner": {
         const { network, sandboxId, ifname } = query.owner;
-        return by(
-          "INDEXED BY lease_owner WHERE network IN (?) AND sandbox_id IN (?) AND ifname IN (?) ORDER BY address",
-          network,
-          sandboxId,
-          ifname,
-        );
+        return this.#all<LeaseRow>(ownersLeases, network, sandboxId, ifname);
       }
       case "address":
         return by("WHERE network = ? AND address = ?", query.network, keyOf(query.ip));
@@ -161,8 +156,8 @@ export class SqliteStore implements Store {
             keyOf(query.within.to),
             query.releasedByMs,
           );
-        return by(
-          `INDEXED BY lease_left WHERE network IN (?) AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation LIMIT ${query.limit}`,
+        return this.#all<LeaseRow>(
+          longestCooling(query.limit),
           query.network,
           query.releasedByMs,
           query.within === undefined ? lowest : keyOf(query.within.from),
@@ -291,8 +286,7 @@ export class SqliteStore implements Store {
 
   /** The runs that begin at this address or before, the nearest first. */
   #runsUpTo(network: string, address: AddressKey, limit: number): readonly Run[] {
-    const sql = `SELECT first, last FROM taken WHERE network IN (?) AND first <= ? ORDER BY first DESC LIMIT ${limit}`;
-    return this.#all<RunRow>(sql, network, address).map(runOf);
+    return this.#all<RunRow>(nearestRuns(limit), network, address).map(runOf);
   }
 
   /** A free address joins the runs on either side of it. */
@@ -352,6 +346,26 @@ export class SqliteStore implements Store {
     }
   }
 }
+
+/**
+ * A statement for each limit; these are few. The text is there already when a call asks for it: to put one together and
+ * to look for its statement takes as long as to run that.
+ */
+function limited(text: string): (limit: number) => string {
+  const known = new Map<number, string>();
+  return (limit) => {
+    const made = known.get(limit) ?? `${text} LIMIT ${limit}`;
+    known.set(limit, made);
+    return made;
+  };
+}
+
+const ownersLeases =
+  "SELECT * FROM lease INDEXED BY lease_owner WHERE network IN (?) AND sandbox_id IN (?) AND ifname IN (?) ORDER BY address";
+const longestCooling = limited(
+  "SELECT * FROM lease INDEXED BY lease_left WHERE network IN (?) AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation",
+);
+const nearestRuns = limited("SELECT first, last FROM taken WHERE network IN (?) AND first <= ? ORDER BY first DESC");
 
 interface RunRow {
   readonly first: AddressKey;
