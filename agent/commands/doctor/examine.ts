@@ -102,7 +102,7 @@ const isBusy = ({ agent }: NodeSnapshot): boolean =>
 
 async function lookAgain(config: AgentConfig, runtime: RuntimeList | undefined): Promise<TakenSnapshot> {
   const { snapshot, findings } = await takeSnapshot(config, runtime);
-  const host = config.dataPath === "hns" ? [] : (await import("./host-findings.ts")).hostFindings(config);
+  const host = config.dataPath === "hns" ? [] : await (await import("./host-findings.ts")).hostFindings(config);
   const own = agentFindings(snapshot, config.socket);
   const told = new Set(host.map(({ what }) => what.toLowerCase()));
   return {

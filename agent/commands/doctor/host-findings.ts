@@ -13,14 +13,14 @@ import { rulesMissing } from "./agent-findings.ts";
 import type { Finding } from "./finding.ts";
 
 /** The node's own network, as far as pods need it: bridge or gateway, forwarding, MTU. Linux. @throws {NetlinkError} */
-export function hostFindings(config: AgentConfig): readonly Finding[] {
+export async function hostFindings(config: AgentConfig): Promise<readonly Finding[]> {
   using kernel = new Kernel();
   using socket = kernel.openSocket();
   const { networks } = config;
   return [
     ...networks.flatMap((network) => gatewayProblems(config, network, socket)).map(gatewayFinding),
     ...familiesNotForwarded(networks).map(notForwarded),
-    ...(config.dataPath === "bridge" ? missingPacketRules(kernel, networks).map(rulesMissing) : []),
+    ...(config.dataPath === "bridge" ? (await missingPacketRules(kernel, networks)).map(rulesMissing) : []),
     ...networks.flatMap((network) => tooLarge(config, network, socket)),
   ];
 }

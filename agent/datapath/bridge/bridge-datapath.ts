@@ -196,7 +196,8 @@ class BridgeDataPath implements DataPath {
 
   async problems(): Promise<readonly Problem[]> {
     try {
-      return this.#findProblems();
+      const guarded = this.#unguarded === undefined ? this.#forwarded : [];
+      return this.#findProblems(await missingPacketRules(this.#pairs.tools.kernel, guarded));
     } catch (caught) {
       throw interfaceError("look for problems", caught);
     }
@@ -304,7 +305,7 @@ class BridgeDataPath implements DataPath {
     return this.#pairs.attachments(isWanted);
   }
 
-  #findProblems(): Problem[] {
+  #findProblems(missingRules: readonly string[]): Problem[] {
     const networks = [...this.#networks.values()];
     const attachments = this.#attachments();
     const problems = networks.flatMap((network) => {
@@ -316,9 +317,7 @@ class BridgeDataPath implements DataPath {
       problems.push(problem(attachments.length > 0, message));
     for (const message of this.policies.problems()) problems.push(problem(attachments.length > 0, message));
     for (const message of this.#services.problems()) problems.push(problem(attachments.length > 0, message));
-    const guarded = this.#unguarded === undefined ? this.#forwarded : [];
-    for (const message of missingPacketRules(this.#pairs.tools.kernel, guarded))
-      problems.push(problem(attachments.length > 0, message));
+    for (const message of missingRules) problems.push(problem(attachments.length > 0, message));
     return problems;
   }
 

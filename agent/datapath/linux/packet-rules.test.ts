@@ -148,18 +148,18 @@ test("lets nobody hide a pod from another where projects are kept apart, but fro
   );
 });
 
-test("rules that somebody has deleted are counted, table by table", () => {
+test("rules that somebody has deleted are counted, table by table", async () => {
   present.node = new NodeInMemory();
   const other = { ...network, bridge: "br-other", masquerade: false };
   const missing = (...networks: Parameters<typeof missingPacketRules>[1]) =>
     missingPacketRules(new Kernel() as never, networks);
   for (const each of [network, other]) present.node.nft(packetRules(each));
-  expect([missing(network, other), missing()]).toEqual([[], []]);
+  expect([await missing(network, other), await missing()]).toEqual([[], []]);
   const { chains } = present.node.filter.tables.get(`inet ${packetTable(network)}`)!;
   chains.get("loopback")?.rules.pop();
   chains.delete("postrouting");
   present.node.filter.tables.delete(`inet ${packetTable(other)}`);
-  expect(missing(network, other)).toEqual([
+  expect(await missing(network, other)).toEqual([
     '8 of 11 packet rules stand in the table "pipette-br-pods"',
     '0 of 6 packet rules stand in the table "pipette-br-other"',
   ]);

@@ -25,7 +25,7 @@ import {
   unmasqueradedRules,
 } from "./packet-chains.ts";
 
-import { rulesProblem } from "./rule-keeper.ts";
+import { rulesProblem, stillMissing } from "./rule-keeper.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
 export type ForwardedNetwork = MasqueradedNetwork & GuardedNetwork & { readonly services?: SwitchedServices };
@@ -157,7 +157,10 @@ const cannot = (what: string, reason: string): CniError =>
  * What is missing of the rules, as after somebody loaded rules of their own with `flush ruleset`. They are counted by
  * netlink, because this is checked often and `nft` would be a process.
  */
-export function missingPacketRules(kernel: Kernel, networks: readonly ForwardedNetwork[]): readonly string[] {
+export const missingPacketRules = (kernel: Kernel, networks: readonly ForwardedNetwork[]): Promise<readonly string[]> =>
+  stillMissing(() => lackingRules(kernel, networks));
+
+function lackingRules(kernel: Kernel, networks: readonly ForwardedNetwork[]): readonly string[] {
   if (networks.length === 0) return [];
   using socket = kernel.openPacketFilterSocket();
   return networks.flatMap((network) => {

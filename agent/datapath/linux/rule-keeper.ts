@@ -16,6 +16,22 @@ import {
 } from "../../protocols/netlink/mod.ts";
 import { elementName, putElements, standingElements, takeElements, unlessMissing } from "./set-elements.ts";
 
+const looks = 3;
+const betweenLooksMs = 50;
+
+/**
+ * What is missing at each of several looks. While a process loads rules anew, the kernel counts those of a transaction
+ * that is not in force yet, and for a moment lists old and new ones: a single look would call rules missing that never
+ * were.
+ */
+export async function stillMissing(look: () => readonly string[]): Promise<readonly string[]> {
+  for (let left = looks - 1; ; left--) {
+    const missing = look();
+    if (missing.length === 0 || left === 0) return missing;
+    await Bun.sleep(betweenLooksMs);
+  }
+}
+
 const stand = " packet rules stand in the table ";
 const ofPods = "packet rules about pods";
 

@@ -90,10 +90,10 @@ export class Masquerade implements AsyncDisposable {
   }
 
   /** Which installed rules somebody has deleted; `start` restores them. */
-  missing(kernel: Kernel): readonly string[] {
+  async missing(kernel: Kernel): Promise<readonly string[]> {
     if (this.#installed === undefined || this.#network === undefined || this.#shortcoming !== undefined) return [];
     return [
-      ...missingPacketRules(kernel, [this.#network]),
+      ...(await missingPacketRules(kernel, [this.#network])),
       ...(this.#present?.missing() ?? []),
       ...(this.#services?.missing() ?? []),
     ];

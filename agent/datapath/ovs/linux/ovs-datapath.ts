@@ -192,8 +192,10 @@ class OvsDataPath implements DataPath {
 
   async problems(): Promise<readonly Problem[]> {
     try {
+      const ofRules = [...(await this.#masquerade.missing(this.#pairs.tools.kernel))];
+      const ofEncryption = await this.#encryption.missing();
       const code = this.#attachments().length > 0 ? 51 : 50;
-      const found = [...this.#node.problems(), ...this.#hostProblems(), ...(await this.#encryption.missing())];
+      const found = [...this.#node.problems(), ...this.#hostProblems(), ...ofRules, ...ofEncryption];
       return found.map((message) => ({ code, message }));
     } catch (caught) {
       throw interfaceError("look for problems", caught);
@@ -284,7 +286,6 @@ class OvsDataPath implements DataPath {
       ...missing.map((address) => `the gateway "${gateway}" lacks the address "${formatCidr(address)}"`),
       ...forwardingProblems([{ subnets: podSubnets, device: gateway }]),
       ...(down.length === 0 ? [] : [`${portsOf(down)} down`]),
-      ...this.#masquerade.missing(this.#pairs.tools.kernel),
       ...(this.#isolation?.missing(this.#hostEnds()) ?? []),
     ];
   }

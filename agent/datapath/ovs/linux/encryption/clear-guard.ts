@@ -10,7 +10,7 @@ import {
   type Table,
 } from "../../../../protocols/netlink/mod.ts";
 import { minimal, type TunnelPackets, tunnelMatch } from "../../../linux/packet-chains.ts";
-import { rulesProblem } from "../../../linux/rule-keeper.ts";
+import { rulesProblem, stillMissing } from "../../../linux/rule-keeper.ts";
 import { unlessMissing } from "../../../linux/set-elements.ts";
 
 export interface GuardedWays {
@@ -113,7 +113,11 @@ export class ClearGuard {
   }
 
   /** Which rules somebody has deleted, in a sentence; `install` restores them. */
-  missing(): readonly string[] {
+  missing(): Promise<readonly string[]> {
+    return stillMissing(() => this.#lackingRules());
+  }
+
+  #lackingRules(): readonly string[] {
     const chains = chainsOf(this.#ways);
     const { name, family } = guardTable(this.#ways.gateway);
     const wanted = chains.reduce((sum, { rules }) => sum + rules.length, 0);

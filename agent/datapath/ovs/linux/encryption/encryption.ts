@@ -135,7 +135,7 @@ export class Encryption implements AsyncDisposable {
       (name) =>
         `the switch sends by "${name}" past the node's kernel, where nothing is encrypted: there is no tunnel, wanted "ovs.datapath: system"`,
     );
-    return [...(this.#guard?.missing() ?? []), ...past, ...((await this.#ipsec?.problems()) ?? [])];
+    return [...((await this.#guard?.missing()) ?? []), ...past, ...((await this.#ipsec?.problems()) ?? [])];
   }
 
   /** Nodes whose pods are not reached, and packets that would have been clear, in sentences. */
