@@ -31,7 +31,8 @@ export async function thereAndBack(node: UpgradeNode, { earlier, now }: Releases
     await node.runAgent(release);
     expect(await standing(node, pods)).toEqual(stood);
     const saying = await told(node);
-    await everyPod(release, node, pods);
+    // That release refuses a call where it is held up until the switch has given up greeting it (mended in 7139dceb).
+    await everyPod(release, node, pods, release === earlier ? 2 : 8);
     expect([await standing(node, pods), await told(node)]).toEqual([stood, saying]);
     await Promise.all([crossing4.goesOn(), crossing6.goesOn()]);
     sameAsBefore(saying, before.get(release));
@@ -68,10 +69,15 @@ function sameAsBefore(now: Told, before: Told | undefined): void {
 }
 
 /** What its ADD answered is what CHECK confirms and ADD answers again, whichever release's plugin asks. */
-async function everyPod(release: string, node: UpgradeNode, pods: readonly UpgradePod[]): Promise<void> {
-  for (let i = 0; i < pods.length; i += 8)
+async function everyPod(
+  release: string,
+  node: UpgradeNode,
+  pods: readonly UpgradePod[],
+  atOnce: number,
+): Promise<void> {
+  for (let i = 0; i < pods.length; i += atOnce)
     await Promise.all(
-      pods.slice(i, i + 8).map(async (pod) => {
+      pods.slice(i, i + atOnce).map(async (pod) => {
         await node.check(release, pod);
         const added = pod.result;
         expect(await node.add(release, pod)).toEqual(added);
