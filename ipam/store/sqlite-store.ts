@@ -354,9 +354,11 @@ export class SqliteStore implements Store {
 function limited(text: string): (limit: number) => string {
   const known = new Map<number, string>();
   return (limit) => {
-    const made = known.get(limit) ?? `${text} LIMIT ${limit}`;
-    known.set(limit, made);
-    return made;
+    const made = known.get(limit);
+    if (made !== undefined) return made;
+    const statement = `${text} LIMIT ${limit}`;
+    known.set(limit, statement);
+    return statement;
   };
 }
 

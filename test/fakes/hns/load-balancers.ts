@@ -3,7 +3,7 @@ import { hresult, Refusal } from "./refusal.ts";
 import type { HnsStore } from "./store.ts";
 
 /** How the service takes changes of load balancers; versions differ. */
-export type ModifyingBalancers = "works" | "not implemented" | "says yes, changes nothing";
+export type ModifyingBalancers = "works" | "answers E_NOTIMPL" | "says yes, changes nothing";
 
 const dsrFlag = 1;
 const ipv6Flag = 2;
@@ -19,7 +19,7 @@ export function createLoadBalancer(store: HnsStore, asked: string, settings: Doc
 
 /** Takes the whole document in place of the old one. */
 export function modifyLoadBalancer(store: HnsStore, document: Document, settings: Document): void {
-  if (store.modifyingBalancers === "not implemented") throw new Refusal(hresult.notImplemented, "Not implemented.");
+  if (store.modifyingBalancers === "answers E_NOTIMPL") throw new Refusal(hresult.notImplemented, "E_NOTIMPL");
   const id = textOf(document, "ID");
   checkLoadBalancer(store, id, settings);
   if (store.modifyingBalancers === "works") store.loadBalancers.set(id, { ...structuredClone(settings), ID: id });

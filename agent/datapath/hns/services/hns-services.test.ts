@@ -127,7 +127,7 @@ describe("a change in place", () => {
     expect([hns.ids, hns.remotes, hns.places()]).toEqual([before, ["10.9.1.10"], ["10.9.0.8:8080", "10.9.1.10:8080"]]);
   });
 
-  test.each(["not implemented", "says yes, changes nothing"] as const)(
+  test.each(["answers E_NOTIMPL", "says yes, changes nothing"] as const)(
     "is replaced by a new one where it %s, and not tried again",
     async (how) => {
       const services = await hns.start({}, {}, 5, 15);
