@@ -66,7 +66,7 @@ class Attempts {
   waitedMs = 0;
   readonly #untilMs: number;
   readonly #waits: boolean;
-  readonly #backoff = new Backoff(lookTimes);
+  #backoff: Backoff | undefined;
 
   constructor(timeoutMs: number, waits: boolean, seen = false) {
     this.seen = seen;
@@ -87,6 +87,7 @@ class Attempts {
     const mayCome = error.absent || (ended && !this.seen);
     this.seen ||= !error.unreachable;
     if (!this.#waits || !mayCome) return false;
+    this.#backoff ??= new Backoff(lookTimes);
     const pauseMs = this.#backoff.next();
     if (this.leftMs <= pauseMs) return false;
     await Bun.sleep(pauseMs);
@@ -121,15 +122,15 @@ function timesOf(elapsedMs: number, timeoutMs: number): Partial<Pick<AskedWith, 
 }
 
 const traceNames = [
-  ["TRACEPARENT", "traceparent"],
-  ["TRACESTATE", "tracestate"],
-  ["BAGGAGE", "baggage"],
+  { variable: "TRACEPARENT", name: "traceparent" },
+  { variable: "TRACESTATE", name: "tracestate" },
+  { variable: "BAGGAGE", name: "baggage" },
 ] as const;
 
 /** The runtime's library names its trace in these variables; W3C Trace Context and Baggage name the headers. */
 export function traceOf(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const metadata: Record<string, string> = {};
-  for (const [variable, name] of traceNames) {
+  for (const { variable, name } of traceNames) {
     const value = env[variable] ?? "";
     if (value !== "" && value.length <= maxTraceHeaderBytes) metadata[name] = value;
   }

@@ -11,7 +11,7 @@ import { verbsIn } from "./verbs.ts";
 /** What the plugin needs of the agent when a call runs inside the agent. */
 export interface Host extends Pick<PluginContext, "ask"> {
   /** How long ago the call began, in milliseconds. */
-  agedMs(): number;
+  readonly agedMs: () => number;
   /** Where the agent listens. */
   readonly socket: string;
   readonly dataDir: string;
@@ -27,8 +27,8 @@ export interface Host extends Pick<PluginContext, "ask"> {
 export const runHostedPlugin = (io: PluginIo, host: Host): Promise<number> =>
   runPlugin(
     verbsIn({
-      agedMs: () => host.agedMs(),
-      ask: (...asked) => host.ask(...asked),
+      agedMs: host.agedMs,
+      ask: host.ask,
       isOwnAgent: true,
       openStore: async () => host.borrowStore(),
       admit(request) {

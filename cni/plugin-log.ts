@@ -1,5 +1,5 @@
-import type { CniRequest } from "../shared/cni/dispatch.ts";
-import { createLogger, type Logger } from "../shared/log.ts";
+import type { CniRequest, PluginIo } from "../shared/cni/dispatch.ts";
+import { createLogger, type Logger, type LogLevel } from "../shared/log.ts";
 import type { Fields } from "../shared/schema/json-fields.ts";
 import { logFileOf, logLevelOf } from "./net-conf.ts";
 
@@ -14,17 +14,20 @@ export interface PluginLog {
  * their own log; by default only errors. With a file, errors go to both. Never fails: the verb reports mistakes in the
  * two keys, and a log that cannot be written must not cost a pod its network.
  */
-export async function openPluginLog(request: CniRequest): Promise<PluginLog> {
-  const { conf, io } = request;
+export function openPluginLog({ conf, io }: CniRequest): PluginLog | Promise<PluginLog> {
   const { level, file } = conf.derive(choiceOf);
-  const debugging = level === "debug";
-  if (file === undefined || file === "") return { log: createLogger(level ?? "error", io.log), debugging };
+  if (file !== undefined && file !== "") return openLogFile(file, level, io);
+  return { log: createLogger(level ?? "error", io.log), debugging: level === "debug" };
+}
+
+async function openLogFile(file: string, level: LogLevel | undefined, io: PluginIo): Promise<PluginLog> {
+  // Loaded only where a file is configured.
   const { appendToLog } = await import("../shared/os/log-file.ts");
   const toFile = createLogger(level ?? "info", (line) => {
     const problem = appendToLog(file, line);
     if (problem !== undefined) io.log(problem);
   });
-  return { log: withErrorsOn(toFile, createLogger("error", io.log)), debugging };
+  return { log: withErrorsOn(toFile, createLogger("error", io.log)), debugging: level === "debug" };
 }
 
 function withErrorsOn(log: Logger, errors: Logger): Logger {

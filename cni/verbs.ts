@@ -28,7 +28,8 @@ export function verbsIn(context: PluginContext): VerbTable {
 function handler(context: PluginContext, run: Run, manner: "strictly" | "leniently"): VerbHandler {
   return async (request) => {
     context.admit?.(request);
-    const opened = await openPluginLog(request);
+    const opening = openPluginLog(request);
+    const opened = opening instanceof Promise ? await opening : opening;
     const log = opened.log.with(() => fieldsOf(request));
     const agedMs = context.agedMs?.() ?? 0;
     const started = performance.now() - agedMs;

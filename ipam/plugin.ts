@@ -93,7 +93,7 @@ async function add(request: CniRequest, host?: PluginHost): Promise<string> {
   using allocator = host?.borrow() ?? (await Allocator.open(config.dataDir));
   await takeOver(allocator, request.network, (line) => request.io.log(line), config);
   const { leases } = allocator.allocate(ownerOf(request), config, podOf(request.env.args));
-  return encodeResult(await ipamResult(config, leases, dns), request.version);
+  return encodeResult(ipamResult(config, leases, dns), request.version);
 }
 
 /**

@@ -46,7 +46,8 @@ describe("resolv.conf", () => {
   test("is read for the result", async () => {
     using scratch = scratchDir();
     writeFileSync(`${scratch.path}/resolv.conf`, "nameserver 10.0.0.10\n");
-    const result = await ipamResult(config(`${scratch.path}/resolv.conf`), []);
+    const from = config(`${scratch.path}/resolv.conf`);
+    const result = ipamResult(from, [], await readDns(from));
     expect(result.dns).toMatchObject({ nameservers: ["10.0.0.10"] });
   });
 

@@ -52,13 +52,9 @@ export function parseResolvConf(text: string): CniDns {
 
 /**
  * An IPAM plugin's result: addresses, routes and DNS, no interfaces (specification 1.1.0, section 4).
- * @param dns what `readDns` answered; read here when absent
+ * @param dns what `readDns` answered
  */
-export async function ipamResult(config: IpamConfig, leases: readonly Lease[], dns?: CniDns): Promise<CniResult> {
-  return {
-    interfaces: [],
-    ips: leases.map(({ address, gateway }) => ({ address, ...(gateway === undefined ? {} : { gateway }) })),
-    routes: config.routes,
-    dns: dns ?? (config.resolvConf === undefined ? {} : await readDns(config)),
-  };
+export function ipamResult({ routes }: IpamConfig, leases: readonly Lease[], dns: CniDns): CniResult {
+  const ips = leases.map(({ address, gateway }) => ({ address, ...(gateway === undefined ? {} : { gateway }) }));
+  return { interfaces: [], ips, routes, dns };
 }

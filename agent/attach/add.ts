@@ -1,4 +1,4 @@
-import { ownerFields, ownerKey, sameOwner } from "../../shared/cni/owner-key.ts";
+import { ownerFields, ownerKey } from "../../shared/cni/owner-key.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
 import type { CniResult, Owner } from "../../shared/cni/types.ts";
 import { CniCode, CniError } from "../../shared/errors.ts";
@@ -38,7 +38,7 @@ export async function runAdd(
     if (hasCallerGone(call)) throw callerGone(owner);
     // A rollback must not remove the interface of the sandbox that a workload container joins.
     const stood = joins || context.lastAddAt.has(ownerKey(owner));
-    if (!joins) await detachEarlier(context, request);
+    if (!joins && context.allocator.hasPendingDetach(owner)) await detachEarlier(context, owner);
     const claim = await (joins ? sandboxAddresses : claimAddresses)(context, network, request);
     phases.enter("interface");
     let result: CniResult;
@@ -46,12 +46,12 @@ export async function runAdd(
       result = await context.dataPath.attach({
         owner,
         container,
-        ...(request.pod === undefined ? {} : { pod: request.pod }),
+        pod: request.pod,
         ipam: claim.ipam,
         ownLease: claim.leases.length > 0,
-        ...(portMappings === undefined ? {} : { portMappings }),
-        ...(mtu === undefined ? {} : { mtu }),
-        ...(mac === undefined ? {} : { mac }),
+        portMappings,
+        mtu,
+        mac,
         phases,
       });
     } catch (caught) {
@@ -88,8 +88,7 @@ const callerGone = ({ sandboxId }: Owner): CniError =>
  * If a DEL did not reach this agent and the same sandbox is added again (podman does so), the old interface is removed
  * first.
  */
-async function detachEarlier(context: AgentContext, { owner }: CmdRequest): Promise<void> {
-  if (!context.allocator.pendingDetaches().some((other) => sameOwner(other, owner))) return;
+async function detachEarlier(context: AgentContext, owner: Owner): Promise<void> {
   await context.dataPath.detach(owner);
   context.lastAddAt.delete(ownerKey(owner));
   context.allocator.forgetPendingDetach(owner);

@@ -6,11 +6,11 @@ import {
   ipamResult,
   type Lease,
   parseIpamConfig,
+  readDns,
   takeOver,
   withholding,
 } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
-import { sameOwner } from "../../shared/cni/owner-key.ts";
 import { parseResult, requireAddress } from "../../shared/cni/result.ts";
 import type { CniIp, CniResult, Owner } from "../../shared/cni/types.ts";
 import { latestVersion } from "../../shared/cni/versions.ts";
@@ -56,11 +56,13 @@ export async function claimAddresses(
 }
 
 async function allocate(context: AgentContext, request: CmdRequest, config: IpamConfig): Promise<AddressClaim> {
-  await takeOver(context.allocator, request.owner.network, (line) => context.logger.info(line), config);
+  const taking = takeOver(context.allocator, request.owner.network, (line) => context.logger.info(line), config);
+  if (taking !== undefined) await taking;
+  const dns = config.resolvConf === undefined ? {} : await readDns(config);
   const free = withholding(config, context.dataPath.addressesInUse(request.owner));
   const allocation = await allocateOrReclaim(context, request, free);
   return {
-    ipam: withRequestedDns(request, await ipamResult(config, allocation.leases)),
+    ipam: withRequestedDns(request, ipamResult(config, allocation.leases, dns)),
     leases: allocation.leases,
     undo: (to) => context.allocator.undo(allocation, to),
   };
@@ -116,11 +118,10 @@ export async function sandboxAddresses(
   const undo = (): void => undefined;
   const leases = context.allocator.find(owner);
   // A DEL of the sandbox is recorded but not finished.
-  const hasLeft =
-    context.allocator.releasing(owner).length > 0 ||
-    context.allocator.pendingDetaches().some((other) => sameOwner(other, owner));
+  const hasLeft = context.allocator.releasing(owner).length > 0 || context.allocator.hasPendingDetach(owner);
   if (leases.length > 0 && !hasLeft) {
-    const ipam = await ipamResult(ipamConfigOf(context, network, request), leases);
+    const config = ipamConfigOf(context, network, request);
+    const ipam = ipamResult(config, leases, await readDns(config));
     return { ipam: withRequestedDns(request, ipam), leases, undo };
   }
   const addresses = hasLeft ? [] : await context.dataPath.addresses(owner);

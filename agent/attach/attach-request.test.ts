@@ -49,7 +49,8 @@ const add = (conf: Conf = {}, args = "", containerId = "a", changes: Partial<Cal
 describe("the data path is asked for", () => {
   test("what the request says, and nothing that it does not say", async () => {
     await add();
-    expect(Object.keys(asked[0] ?? {}).toSorted()).toEqual(["container", "ipam", "ownLease", "owner", "phases"]);
+    const said = Object.entries(asked[0] ?? {}).flatMap(([key, value]) => (value === undefined ? [] : [key]));
+    expect(said.toSorted()).toEqual(["container", "ipam", "ownLease", "owner", "phases"]);
     await runDel(parts, request("DEL", {}), call());
     const pod = "IgnoreUnknown=1;K8S_POD_NAMESPACE=n;K8S_POD_NAME=web;K8S_POD_UID=u";
     await add({ mtu: 1400, runtimeConfig: { mac: "02:00:00:00:00:0A" } }, pod);
@@ -76,7 +77,7 @@ describe("the data path is asked for", () => {
   test("ports on Windows alone, where no other plugin of the chain maps them", async () => {
     const conf = { runtimeConfig: { portMappings: [{ hostPort: 8080, containerPort: 80 }] } };
     await add(conf);
-    expect(asked[0]).not.toHaveProperty("portMappings");
+    expect(asked[0]?.portMappings).toBeUndefined();
     parts[Symbol.dispose]();
     await startWith("hns");
     await add(conf);

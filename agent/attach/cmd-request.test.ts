@@ -43,7 +43,7 @@ test("is read: whose it is, of which container and pod, with its arguments and c
     version: "1.1.0",
   });
   expect(read.conf.string("name")).toBe("pods");
-  expect("pod" in parse("ADD")).toBe(false);
+  expect(parse("ADD").pod).toBeUndefined();
 });
 
 describe("is refused", () => {

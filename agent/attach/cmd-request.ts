@@ -33,7 +33,7 @@ export interface CmdRequest {
   readonly container: Container;
   /** CNI_ARGS as it came. */
   readonly args: string;
-  readonly pod?: Pod;
+  readonly pod: Pod | undefined;
   readonly conf: Fields;
   readonly version: CniVersion;
 }
@@ -64,12 +64,11 @@ export function parseCmdRequest(
   const network = conf.string("name") ?? "";
   const nameProblem = wrongNetworkName(network);
   if (nameProblem !== undefined) throw conf.wrong("name", conf.get("name"), networkNameRule);
-  const pod = podOf(given.args);
   return {
     owner: { network, sandboxId: sandboxIdOf(given.containerId, kind), ifname: given.ifname },
     container: { id: given.containerId, netns: given.netns, kind },
     args: given.args,
-    ...(pod === undefined ? {} : { pod }),
+    pod: podOf(given.args),
     conf,
     version: versionOf(conf, verb),
   };
@@ -111,11 +110,19 @@ export function requestedDns(conf: Fields): CniDns | undefined {
   return sections.map(parseDns).find((dns) => Object.values(dns).some((value) => value.length > 0));
 }
 
+/** Of the first pair that begins so; most have none, and are not taken apart. */
+const macOfArgs = (args: string): string | undefined =>
+  args.includes("MAC=")
+    ? args
+        .split(";")
+        .find((pair) => pair.startsWith("MAC="))
+        ?.slice(4)
+    : undefined;
+
 /** The hardware address that the request asks for: `runtimeConfig.mac`, else `MAC` in CNI_ARGS (podman). */
 export function requestedMac(request: CmdRequest): string | undefined {
   const runtime = request.conf.object("runtimeConfig");
-  const fromArgs = request.args.split(";").find((pair) => pair.startsWith("MAC="));
-  const text = runtime?.string("mac") || fromArgs?.slice(4);
+  const text = runtime?.string("mac") || macOfArgs(request.args);
   if (text === undefined || text === "") return undefined;
   const mac = interfaceMac(text);
   if (mac !== undefined) return mac;

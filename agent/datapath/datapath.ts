@@ -28,17 +28,17 @@ export interface PortMapping {
 export interface AttachRequest {
   readonly owner: Owner;
   readonly container: Container;
-  readonly pod?: Pod;
+  readonly pod?: Pod | undefined;
   /** The IPAM result: addresses, gateways, routes, DNS; no interfaces. */
   readonly ipam: CniResult;
   /** `true` where the address is a lease of our own allocator, `false` where another IPAM plugin keeps it. */
   readonly ownLease: boolean;
   /** Bytes; absent: the data path's own. */
-  readonly mtu?: number;
+  readonly mtu?: number | undefined;
   /** Asked-for hardware address; absent: derived from the owner. */
-  readonly mac?: string;
+  readonly mac?: string | undefined;
   /** Only for a data path that maps ports itself. */
-  readonly portMappings?: readonly PortMapping[];
+  readonly portMappings?: readonly PortMapping[] | undefined;
   /** Told of the parts of the work as they begin; the first is "interface". */
   readonly phases?: Pick<CallPhases, "enter">;
 }

@@ -5,11 +5,14 @@ const prefixChars = 8;
 const hashChars = 6;
 
 /** 32 bytes out of texts without line feeds, as owners' names are, so that no two lists of them give the same. */
-export function digest(...parts: readonly string[]): Buffer {
+export function digest(...parts: readonly string[]): Uint8Array {
   // An object that hashes piece by piece takes four times as long for texts as short as these.
-  const hash = Bun.SHA256.hash(parts.join("\n"));
-  return Buffer.from(hash.buffer, hash.byteOffset, hash.byteLength);
+  const hash = new Uint8Array(digestBytes);
+  Bun.SHA256.hash(parts.join("\n"), hash);
+  return hash;
 }
+
+const digestBytes = 32;
 
 export const ownerParts = (owner: Owner): readonly string[] => [owner.network, owner.sandboxId, owner.ifname];
 
@@ -21,17 +24,25 @@ export const ownerParts = (owner: Owner): readonly string[] => [owner.network, o
 export function hostIfname(owner: Owner, pod: Pod | undefined): string {
   const readable = prefixOf((pod === undefined || pod.name === "" ? owner.sandboxId : pod.name).toLowerCase());
   const hash = digest("host name", ...ownerParts(owner), pod?.namespace ?? "", pod?.name ?? "");
-  return `${readable === "" ? "pod" : readable}-${lastDigits(hash.readUIntBE(0, 6))}`;
+  return `${readable === "" ? "pod" : readable}-${lastDigits(hash)}`;
 }
 
-/** Of the number with 36 digits. By halves, since `toString` of a number beyond 32 bits allows for fractions. */
-function lastDigits(number: number): string {
-  const [low, high] = [number % halfBase, Math.floor(number / halfBase) % halfBase];
-  return `${high.toString(36).padStart(halfChars, "0")}${low.toString(36).padStart(halfChars, "0")}`;
-}
+const digits = "0123456789abcdefghijklmnopqrstuvwxyz";
+/** So many of the hash's bytes make a number that is exact. */
+const numberBytes = 6;
 
-const halfChars = hashChars / 2;
-const halfBase = 36 ** halfChars;
+/** Of the number that the hash begins with, highest byte first, in digits of 36. */
+function lastDigits(hash: Uint8Array): string {
+  let number = 0;
+  for (let i = 0; i < numberBytes; i++) number = number * 256 + (hash[i] ?? 0);
+  let text = "";
+  for (let i = 0; i < hashChars; i++) {
+    const digit = number % digits.length;
+    text = `${digits.charAt(digit)}${text}`;
+    number = (number - digit) / digits.length;
+  }
+  return text;
+}
 
 const dash = 45;
 /** Of which nothing has to be changed. */

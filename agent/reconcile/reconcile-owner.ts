@@ -81,7 +81,7 @@ function recordOf({ allocator, pendingCleanup, lastAddAt }: AgentContext, owner:
   return {
     leases: allocator.find(owner),
     releasing: allocator.releasing(owner),
-    hasPendingDetach: allocator.pendingDetaches().some((other) => sameOwner(other, owner)),
+    hasPendingDetach: allocator.hasPendingDetach(owner),
     needsCleanup: pendingCleanup.has(ownerKey(owner)),
     lastAddAt: lastAddAt.get(ownerKey(owner)),
   };

@@ -61,7 +61,7 @@ runtime takes them back when it does not know the attachment.`,
     using allocator = await Allocator.open(dataDir);
     const owner = { network: conf.network, sandboxId: options.container, ifname: options.ifname ?? usualIfname };
     const { leases, created } = allocator.allocate(owner, config, podIn(options.pod ?? ""));
-    const result: unknown = JSON.parse(encodeResult(await ipamResult(config, leases, dns), conf.version));
+    const result: unknown = JSON.parse(encodeResult(ipamResult(config, leases, dns), conf.version));
     if (options.json) io.stdout(formatJson({ created, leases: leases.map(leaseView), result }));
     else io.stdout(`${leaseTable(leases, Date.now())}${created ? "" : "It had them already\n"}`);
     return exitStatus.done;

@@ -99,7 +99,7 @@ async function allocate(host: IpamHost, request: AllocateRequest, call: CallCont
   await takeOver(host.allocator, owner.network, (line) => call.log.info(line), config);
   if (call.signal.aborted) throw gone("allocate");
   const { leases } = host.allocator.allocate(owner, config, podOf(request.args));
-  const text = encodeResult(await ipamResult(config, leases, dns), version);
+  const text = encodeResult(ipamResult(config, leases, dns), version);
   return { cniResult: new TextEncoder().encode(text), leases: leases.map(leaseMessage) };
 }
 

@@ -232,15 +232,23 @@ function versionOf(db: DatabaseSync): number {
  * together.
  */
 export function retryBusy<T>(attempt: () => T): T {
-  let deadline: number | undefined;
-  for (;;) {
+  try {
+    return attempt();
+  } catch (caught) {
+    return retryFailed(caught, attempt);
+  }
+}
+
+/** The same for an attempt that has failed already. @throws what failed, unless that is such a lock */
+export function retryFailed<T>(failed: unknown, attempt: () => T): T {
+  const deadline = performance.now() + storeLockMs;
+  for (let reason = failed; ; ) {
+    if (sqliteCode(reason) !== busy || performance.now() > deadline) throw reason;
+    Bun.sleepSync(Math.random() * longestPauseMs);
     try {
       return attempt();
     } catch (caught) {
-      // Since the first failure: a statement that works needs no clock.
-      deadline ??= performance.now() + storeLockMs;
-      if (sqliteCode(caught) !== busy || performance.now() > deadline) throw caught;
-      Bun.sleepSync(Math.random() * longestPauseMs);
+      reason = caught;
     }
   }
 }

@@ -23,8 +23,9 @@ import {
   deferCheckpoints,
   openOrCreateDatabase,
   openOwnDatabase,
-  retryBusy,
+  retryFailed,
 } from "./sqlite-open.ts";
+import { longestCooling, nearestRun, nearestRuns, ownersLeases } from "./statement-texts.ts";
 import {
   type LeaseQuery,
   type PodPlace,
@@ -168,7 +169,7 @@ export class SqliteStore implements Store {
 
   holds({ owner: { network }, address: { ip }, generation }: Lease): boolean {
     const sql = "SELECT 1 FROM lease WHERE network = ? AND address = ? AND generation = ? AND state = 'allocated'";
-    return this.#all(sql, network, keyOf(ip), generation).length > 0;
+    return this.#row(sql, network, keyOf(ip), generation) !== undefined;
   }
 
   put(lease: Lease): void {
@@ -193,7 +194,7 @@ export class SqliteStore implements Store {
   }
 
   nextFree(network: string, from: Ip): Ip {
-    const run = this.#runsUpTo(network, keyOf(from), 1)[0];
+    const run = this.#runUpTo(network, keyOf(from));
     return run === undefined || run.last < numberOf(from) ? from : ipOfNumber(from.family, run.last + 1n);
   }
 
@@ -212,7 +213,7 @@ export class SqliteStore implements Store {
   }
 
   mark(name: string): string | undefined {
-    return this.#all<{ value: string }>("SELECT value FROM mark WHERE name = ?", name)[0]?.value;
+    return this.#row<{ value: string }>("SELECT value FROM mark WHERE name = ?", name)?.value;
   }
 
   setMark(name: string, value: string | undefined): void {
@@ -269,8 +270,8 @@ export class SqliteStore implements Store {
 
   /** A network that is broken up at random has hundreds of thousands of runs: none is kept, and numbers count them. */
   #taken(network: string, low: bigint, high: bigint): bigint {
-    const [before] = this.#runsUpTo(network, keyOfNumber(low), 1);
-    const [last] = this.#runsUpTo(network, keyOfNumber(high), 1);
+    const before = this.#runUpTo(network, keyOfNumber(low));
+    const last = this.#runUpTo(network, keyOfNumber(high));
     const reachingIn = before === undefined || before.first === low || before.last < low ? 0n : before.last - low + 1n;
     const reachingOut = last === undefined || last.last < high ? 0n : last.last - high;
     const sql = "SELECT first, last FROM taken WHERE network = ? AND first BETWEEN ? AND ?";
@@ -284,15 +285,17 @@ export class SqliteStore implements Store {
     });
   }
 
-  /** The runs that begin at this address or before, the nearest first. */
-  #runsUpTo(network: string, address: AddressKey, limit: number): readonly Run[] {
-    return this.#all<RunRow>(nearestRuns(limit), network, address).map(runOf);
+  /** The nearest of the runs that begin at this address or before. */
+  #runUpTo(network: string, address: AddressKey): Run | undefined {
+    const row = this.#row<RunRow>(nearestRun, network, address);
+    return row === undefined ? undefined : runOf(row);
   }
 
   /** A free address joins the runs on either side of it. */
   #take(network: string, number: bigint): void {
     // Behind the last address of all there is none that could be taken.
-    const near = this.#runsUpTo(network, keyOfNumber(number === lastNumber ? number : number + 1n), 2);
+    const upTo = keyOfNumber(number === lastNumber ? number : number + 1n);
+    const near = this.#all<RunRow>(nearestRuns, network, upTo).map(runOf);
     const after = near.find((run) => run.first === number + 1n);
     const before = near.find((run) => run.last === number - 1n);
     if (after !== undefined) this.#dropRun(network, after);
@@ -301,7 +304,7 @@ export class SqliteStore implements Store {
 
   /** An address leaves its run, which may fall into two. */
   #give(network: string, number: bigint): void {
-    const [run] = this.#runsUpTo(network, keyOfNumber(number), 1);
+    const run = this.#runUpTo(network, keyOfNumber(number));
     assert(run !== undefined && run.last >= number, "an address with a lease is in a run");
     if (run.first < number) this.#setRun(network, { first: run.first, last: number - 1n });
     else this.#dropRun(network, run);
@@ -321,11 +324,30 @@ export class SqliteStore implements Store {
   }
 
   #all<Row>(sql: string, ...values: SQLInputValue[]): readonly Row[] {
-    return this.#guarded(() => this.#statement(sql).all(...values) as unknown as readonly Row[]);
+    return this.#use(sql, values, rowsOf) as unknown as readonly Row[];
+  }
+
+  /** Of a statement that has one at most, or whose first is meant. */
+  #row<Row>(sql: string, ...values: SQLInputValue[]): Row | undefined {
+    return this.#use(sql, values, rowOf) as Row | undefined;
   }
 
   #changes(sql: string, ...values: SQLInputValue[]): number {
-    return this.#guarded(() => Number(this.#statement(sql).run(...values).changes));
+    return this.#use(sql, values, changesOf);
+  }
+
+  /** As `#guarded`, without a function for each use: an ADD has twenty. */
+  #use<T>(sql: string, values: SQLInputValue[], use: Use<T>): T {
+    try {
+      return use(this.#statement(sql), values);
+    } catch (caught) {
+      return this.#useFailed(caught, sql, values, use);
+    }
+  }
+
+  /** Apart, since a function that may be made in a function makes that one dearer in any case. */
+  #useFailed<T>(failed: unknown, sql: string, values: SQLInputValue[], use: Use<T>): T {
+    return this.#useAgain(failed, () => use(this.#statement(sql), values));
   }
 
   #statement(sql: string): StatementSync {
@@ -338,7 +360,16 @@ export class SqliteStore implements Store {
 
   #guarded<T>(use: () => T): T {
     try {
-      return retryBusy(use);
+      return use();
+    } catch (caught) {
+      return this.#useAgain(caught, use);
+    }
+  }
+
+  /** @throws {CniError} what failed, unless the store was busy and is not any more */
+  #useAgain<T>(failed: unknown, use: () => T): T {
+    try {
+      return retryFailed(failed, use);
     } catch (caught) {
       const error = storeError(caught, this.#path);
       if (isDamage(error)) this.#onDamage?.(CniError.from(error));
@@ -347,27 +378,12 @@ export class SqliteStore implements Store {
   }
 }
 
-/**
- * A statement for each limit; these are few. The text is there already when a call asks for it: to put one together and
- * to look for its statement takes as long as to run that.
- */
-function limited(text: string): (limit: number) => string {
-  const known = new Map<number, string>();
-  return (limit) => {
-    const made = known.get(limit);
-    if (made !== undefined) return made;
-    const statement = `${text} LIMIT ${limit}`;
-    known.set(limit, statement);
-    return statement;
-  };
-}
+/** What is taken from a statement. */
+type Use<T> = (statement: StatementSync, values: SQLInputValue[]) => T;
 
-const ownersLeases =
-  "SELECT * FROM lease INDEXED BY lease_owner WHERE network IN (?) AND sandbox_id IN (?) AND ifname IN (?) ORDER BY address";
-const longestCooling = limited(
-  "SELECT * FROM lease INDEXED BY lease_left WHERE network IN (?) AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation",
-);
-const nearestRuns = limited("SELECT first, last FROM taken WHERE network IN (?) AND first <= ? ORDER BY first DESC");
+const rowsOf = (statement: StatementSync, values: SQLInputValue[]) => statement.all(...values);
+const rowOf = (statement: StatementSync, values: SQLInputValue[]) => statement.get(...values);
+const changesOf = (statement: StatementSync, values: SQLInputValue[]) => Number(statement.run(...values).changes);
 
 interface RunRow {
   readonly first: AddressKey;

@@ -22,7 +22,8 @@ export function encodeResult(result: CniResult, version: CniVersion): string {
 }
 
 function modern(result: CniResult, version: CniVersion): Record<string, unknown> {
-  const [with10, with11] = [atLeast(version, "1.0.0"), atLeast(version, "1.1.0")];
+  const with10 = atLeast(version, "1.0.0");
+  const with11 = atLeast(version, "1.1.0");
   const body: Record<string, unknown> = {};
   if (result.interfaces.length > 0) {
     body["interfaces"] = result.interfaces.map(({ name, mac, sandbox, mtu, socketPath, pciID }) =>

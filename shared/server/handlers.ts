@@ -14,9 +14,9 @@ export interface CallContext {
   /** Aborted when the caller has gone or its deadline has passed. */
   readonly signal: EndSignal;
   /** When our plugin began the call, by `uptimeMs`; absent for other clients. */
-  readonly startedUptimeMs?: number;
+  readonly startedUptimeMs?: number | undefined;
   /** Until when it waits for the answer. */
-  readonly untilUptimeMs?: number;
+  readonly untilUptimeMs?: number | undefined;
   /** Carries the id of the request on every line. */
   readonly log: Logger;
 }
@@ -190,8 +190,8 @@ export function contextOf(
   return {
     signal,
     log: logger.with(() => ({ request: randomUUID(), ...(trace === undefined ? {} : { trace }) })),
-    ...(startedUptimeMs === undefined ? {} : { startedUptimeMs }),
-    ...(untilUptimeMs === undefined ? {} : { untilUptimeMs }),
+    startedUptimeMs,
+    untilUptimeMs,
   };
 }
 

@@ -1,4 +1,4 @@
-import { Allocator, dataDirOf, ipamResult, parseIpamConfig } from "../../ipam/mod.ts";
+import { Allocator, dataDirOf, ipamResult, parseIpamConfig, readDns } from "../../ipam/mod.ts";
 import { ipamKind } from "../../shared/cni/ipam-kind.ts";
 import { encodeResult } from "../../shared/cni/result.ts";
 import type { Attachment } from "../../shared/cni/types.ts";
@@ -42,7 +42,7 @@ export class LeaseKeeper {
     this.#dataDirs.add(config.dataDir);
     using allocator = await Allocator.open(config.dataDir);
     const { leases } = allocator.allocate(owner, config);
-    return { interfaces, ...JSON.parse(encodeResult(await ipamResult(config, leases), version)) };
+    return { interfaces, ...JSON.parse(encodeResult(ipamResult(config, leases, await readDns(config)), version)) };
   }
 
   async #del(request: Asked["request"]): Promise<void> {

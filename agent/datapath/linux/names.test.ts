@@ -43,8 +43,9 @@ test("fixed names: an upgrade must find what an earlier release made", () => {
 test("the digits behind a name are those that the runtime would write", () => {
   for (let i = 0; i < 500; i++) {
     const one = { ...owner, sandboxId: `s${i}` };
-    const hash = digest("host name", ...ownerParts(one), "default", "web").readUIntBE(0, 6);
-    expect(hostIfname(one, pod("web"))).toBe(`web-${(hash % 36 ** 6).toString(36).padStart(6, "0")}`);
+    const hash = digest("host name", ...ownerParts(one), "default", "web");
+    const number = Buffer.from(hash).readUIntBE(0, 6);
+    expect(hostIfname(one, pod("web"))).toBe(`web-${(number % 36 ** 6).toString(36).padStart(6, "0")}`);
   }
 });
 

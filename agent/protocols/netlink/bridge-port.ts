@@ -19,18 +19,19 @@ export function setPodPort(what: string, index: number, { hairpin }: { readonly 
     action: `set the bridge port options of "${what}"`,
     type: MessageType.NEWLINK,
     body: (writer) => {
-      ifinfo(writer, index).nest(Ifla.LINKINFO, () => {
-        writer.attrText(Ifla.INFO_SLAVE_KIND, "bridge").nest(Ifla.INFO_SLAVE_DATA, () => {
-          writer
-            .attrU8(Ifla.BRPORT_MODE, hairpin ? 1 : 0)
-            .attrU8(Ifla.BRPORT_GUARD, 1)
-            .attrU8(Ifla.BRPORT_LEARNING, 0)
-            .attrU8(Ifla.BRPORT_UNICAST_FLOOD, 0)
-            .attrU8(Ifla.BRPORT_MULTICAST_ROUTER, 0)
-            .attrU16(Ifla.BRPORT_GROUP_FWD_MASK, bridgeGroups)
-            .attrU8(Ifla.BRPORT_LOCKED, 1);
-        });
-      });
+      ifinfo(writer, index)
+        .begin(Ifla.LINKINFO)
+        .attrName(Ifla.INFO_SLAVE_KIND, "bridge")
+        .begin(Ifla.INFO_SLAVE_DATA)
+        .attrU8(Ifla.BRPORT_MODE, hairpin ? 1 : 0)
+        .attrU8(Ifla.BRPORT_GUARD, 1)
+        .attrU8(Ifla.BRPORT_LEARNING, 0)
+        .attrU8(Ifla.BRPORT_UNICAST_FLOOD, 0)
+        .attrU8(Ifla.BRPORT_MULTICAST_ROUTER, 0)
+        .attrU16(Ifla.BRPORT_GROUP_FWD_MASK, bridgeGroups)
+        .attrU8(Ifla.BRPORT_LOCKED, 1)
+        .end()
+        .end();
     },
   };
 }

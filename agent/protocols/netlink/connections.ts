@@ -1,5 +1,5 @@
 import type { Family, Ip } from "../../../shared/net/ip.ts";
-import { ipFromBytes } from "./bytes.ts";
+import { ipBytes, ipFromBytes } from "./bytes.ts";
 import { Family as AddressFamily } from "./constants.ts";
 import { Attributes, fixedHeader, type RawMessage } from "./message-reader.ts";
 import type { Message, MessageWriter } from "./message-writer.ts";
@@ -64,19 +64,17 @@ export const listConnections = ({ family, protocol, destination, destinationPort
   type: ConnectionMessage.GET,
   body: (writer) => {
     header(writer, family);
-    writer.nest(Cta.TUPLE_ORIG, () => {
-      if (destination !== undefined)
-        writer.nest(Cta.TUPLE_IP, () => writer.attrIp(family === 4 ? Cta.IP_V4_DST : Cta.IP_V6_DST, destination));
-      writer.nest(Cta.TUPLE_PROTO, () => {
-        writer.attrU8(Cta.PROTO_NUM, protocol);
-        if (destinationPort !== undefined) writer.attrBytes(Cta.PROTO_DST_PORT, port(destinationPort));
-      });
-    });
+    writer.begin(Cta.TUPLE_ORIG);
+    if (destination !== undefined)
+      writer.attrNested(Cta.TUPLE_IP, family === 4 ? Cta.IP_V4_DST : Cta.IP_V6_DST, ipBytes(destination));
+    writer.begin(Cta.TUPLE_PROTO).attrU8(Cta.PROTO_NUM, protocol);
+    if (destinationPort !== undefined) writer.attrBytes(Cta.PROTO_DST_PORT, port(destinationPort));
+    writer.end().end();
     const flags =
       FilterFlag.protocol |
       (destination === undefined ? 0 : FilterFlag.destination) |
       (destinationPort === undefined ? 0 : FilterFlag.destinationPort);
-    writer.nest(Cta.FILTER, () => writer.attrU32(Cta.FILTER_ORIG_FLAGS, flags));
+    writer.begin(Cta.FILTER).attrU32(Cta.FILTER_ORIG_FLAGS, flags).end();
   },
 });
 

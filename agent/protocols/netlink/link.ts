@@ -27,7 +27,7 @@ export interface Link {
 }
 
 export const ifinfo = (writer: MessageWriter, index: number, flags = 0, change = 0): MessageWriter =>
-  writer.u32(Family.UNSPEC).u32(index).u32(flags).u32(change);
+  writer.u32x4(Family.UNSPEC, index, flags, change);
 
 /** How to find a link: by its index, its name, or a second name that it carries. */
 export type LinkKey = { readonly index: number } | { readonly name: string } | { readonly altName: string };
@@ -108,13 +108,9 @@ export function createVeth(pair: VethPair): Message {
     body: (writer) => {
       ifinfo(writer, 0);
       common(writer, host.name, host.mac).attrU32(Ifla.MASTER, host.master).attrU32(Ifla.GROUP, host.group);
-      writer.nest(Ifla.LINKINFO, () => {
-        writer.attrText(Ifla.INFO_KIND, "veth").nest(Ifla.INFO_DATA, () => {
-          writer.nest(Ifla.VETH_INFO_PEER, () => {
-            common(ifinfo(writer, 0), pod.name, pod.mac).attrU32(Ifla.NET_NS_FD, pod.namespaceFd);
-          });
-        });
-      });
+      writer.begin(Ifla.LINKINFO).attrName(Ifla.INFO_KIND, "veth").begin(Ifla.INFO_DATA).begin(Ifla.VETH_INFO_PEER);
+      common(ifinfo(writer, 0), pod.name, pod.mac).attrU32(Ifla.NET_NS_FD, pod.namespaceFd);
+      writer.end().end().end();
     },
   };
 }
@@ -130,7 +126,9 @@ export function createBridge(bridge: { name: string; mac: Uint8Array; mtu: numbe
         .attrText(Ifla.IFNAME, bridge.name)
         .attrBytes(Ifla.ADDRESS, bridge.mac)
         .attrU32(Ifla.MTU, bridge.mtu)
-        .nest(Ifla.LINKINFO, () => writer.attrText(Ifla.INFO_KIND, "bridge"));
+        .begin(Ifla.LINKINFO)
+        .attrText(Ifla.INFO_KIND, "bridge")
+        .end();
     },
   };
 }
@@ -145,7 +143,9 @@ export function createWireGuard(name: string, mtu: number): Message {
       ifinfo(writer, 0)
         .attrText(Ifla.IFNAME, name)
         .attrU32(Ifla.MTU, mtu)
-        .nest(Ifla.LINKINFO, () => writer.attrText(Ifla.INFO_KIND, "wireguard"));
+        .begin(Ifla.LINKINFO)
+        .attrText(Ifla.INFO_KIND, "wireguard")
+        .end();
     },
   };
 }
@@ -183,7 +183,7 @@ export function addAltName(what: string, index: number, altName: string): Messag
     type: MessageType.NEWLINKPROP,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {
-      ifinfo(writer, index).nest(Ifla.PROP_LIST, () => writer.attrText(Ifla.ALT_IFNAME, altName));
+      ifinfo(writer, index).begin(Ifla.PROP_LIST).attrText(Ifla.ALT_IFNAME, altName).end();
     },
   };
 }
@@ -205,18 +205,14 @@ export function setIpv4Options(what: string, index: number, options: Ipv4Options
     action: `set the IPv4 options of "${what}"`,
     type: MessageType.NEWLINK,
     body: (writer) => {
-      ifinfo(writer, index).nest(Ifla.AF_SPEC, () => {
-        writer.nest(Family.INET, () => {
-          writer.nest(Ifla.INET_CONF, () => {
-            if (options.arpNotify !== undefined) writer.attrU32(InetConf.ARP_NOTIFY, 1);
-            if (options.acceptRedirects !== undefined) writer.attrU32(InetConf.ACCEPT_REDIRECTS, 0);
-            if (options.answersForOwnAlone !== undefined)
-              writer.attrU32(InetConf.ARP_IGNORE, options.answersForOwnAlone ? 1 : 0);
-            if (options.hearsNobody !== undefined)
-              writer.attrU32(InetConf.ARP_IGNORE, 8).attrU32(InetConf.FORWARDING, 0).attrU32(InetConf.RP_FILTER, 1);
-          });
-        });
-      });
+      ifinfo(writer, index).begin(Ifla.AF_SPEC).begin(Family.INET).begin(Ifla.INET_CONF);
+      if (options.arpNotify !== undefined) writer.attrU32(InetConf.ARP_NOTIFY, 1);
+      if (options.acceptRedirects !== undefined) writer.attrU32(InetConf.ACCEPT_REDIRECTS, 0);
+      if (options.answersForOwnAlone !== undefined)
+        writer.attrU32(InetConf.ARP_IGNORE, options.answersForOwnAlone ? 1 : 0);
+      if (options.hearsNobody !== undefined)
+        writer.attrU32(InetConf.ARP_IGNORE, 8).attrU32(InetConf.FORWARDING, 0).attrU32(InetConf.RP_FILTER, 1);
+      writer.end().end().end();
     },
   };
 }

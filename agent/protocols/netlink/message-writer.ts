@@ -20,7 +20,11 @@ const messageHeaderBytes = 16;
 const headerBytes = 4;
 /** NLA_F_NESTED. */
 const nested = 0x8000;
+const mostAttributeBytes = 0xffff;
 const encoder = new TextEncoder();
+/** With their zeros; as many as the tables and sets of a node with some networks have. */
+const names = new Map<string, Uint8Array>();
+const mostNames = 256;
 
 /**
  * Frames netlink messages one behind the other into one buffer; nothing is ever written beyond its end. Everything of a
@@ -36,6 +40,9 @@ export class MessageWriter {
   #room: number;
   #length = 0;
   #mostBytes: number;
+  /** Where the attributes begin that have begun and not ended. */
+  readonly #begun: number[] = [];
+  #depth = 0;
 
   /** @param bytes begins at a multiple of four in its memory */
   constructor(bytes: Uint8Array<ArrayBuffer>) {
@@ -70,13 +77,14 @@ export class MessageWriter {
     this.#words[word + 1] = type | (flags << 16);
     this.#words[word + 2] = sequence;
     this.#words[word + 3] = 0;
+    this.#depth = 0;
     body(this);
+    if (this.#depth !== 0) throw new Error("Broken invariant: an attribute of a netlink message has no end");
     this.#words[word] = this.#length - start;
   }
 
   /** Of a fixed header. */
   u32(value: number): this {
-    // First of all, since it may take a larger buffer; so in all of these.
     const at = this.#take(4);
     this.#words[at >>> 2] = value;
     return this;
@@ -87,28 +95,32 @@ export class MessageWriter {
     return this.u32(first | (second << 8) | (third << 16) | (fourth << 24));
   }
 
-  attrU32(type: number, value: number): this {
-    const at = this.#value(type, 4);
-    this.#words[at >>> 2] = value;
+  /** A fixed header of four words, as that of each message about interfaces: at once, since an ADD has eleven. */
+  u32x4(first: number, second: number, third: number, fourth: number): this {
+    const at = this.#take(16) >>> 2;
+    const words = this.#words;
+    words[at] = first;
+    words[at + 1] = second;
+    words[at + 2] = third;
+    words[at + 3] = fourth;
     return this;
+  }
+
+  attrU32(type: number, value: number): this {
+    return this.#word(type, headerBytes + 4, value);
   }
 
   /** Highest byte first, as nftables has its numbers. */
   attrU32Net(type: number, value: number): this {
-    const swapped = (value << 24) | ((value & 0xff00) << 8) | ((value >>> 8) & 0xff00) | (value >>> 24);
-    return this.attrU32(type, swapped);
+    return this.#word(type, headerBytes + 4, swapped(value));
   }
 
   attrU16(type: number, value: number): this {
-    const at = this.#value(type, 2);
-    this.#words[at >>> 2] = value & 0xffff;
-    return this;
+    return this.#word(type, headerBytes + 2, value & 0xffff);
   }
 
   attrU8(type: number, value: number): this {
-    const at = this.#value(type, 1);
-    this.#words[at >>> 2] = value & 0xff;
-    return this;
+    return this.#word(type, headerBytes + 1, value & 0xff);
   }
 
   attrBytes(type: number, value: Uint8Array): this {
@@ -119,22 +131,56 @@ export class MessageWriter {
 
   /** Ends with a zero byte, as the kernel's NLA_NUL_STRING wants it. */
   attrText(type: number, value: string): this {
-    const bytes = encoder.encode(value);
-    const at = this.#value(type, bytes.length + 1);
-    this.#bytes.set(bytes, at);
-    this.#bytes[at + bytes.length] = 0;
-    return this;
+    return this.attrBytes(type, encoder.encode(`${value}\0`));
+  }
+
+  /** The same for a name that comes again and again, such as that of a table: it is encoded once. */
+  attrName(type: number, name: string): this {
+    const known = names.get(name);
+    if (known !== undefined) return this.attrBytes(type, known);
+    if (names.size < mostNames) names.set(name, encoder.encode(`${name}\0`));
+    return this.attrText(type, name);
   }
 
   attrIp(type: number, ip: Ip): this {
-    return this.attrBytes(type, ipBytes(ip));
+    return ip.family === 4 ? this.attrU32Net(type, Number(ip.value)) : this.attrBytes(type, ipBytes(ip));
   }
 
-  /** An attribute that holds attributes, or a fixed header with attributes (VETH_INFO_PEER). */
-  nest(type: number, body: () => void): this {
+  /**
+   * Begins an attribute that holds what is written up to its `end`: attributes, or a fixed header with attributes
+   * (VETH_INFO_PEER).
+   */
+  begin(type: number): this {
     const start = this.#take(headerBytes);
-    body();
-    this.#header(start, this.#length - start, type | nested);
+    this.#words[start >>> 2] = (type | nested) << 16;
+    this.#begun[this.#depth] = start;
+    this.#depth++;
+    return this;
+  }
+
+  /** Of the attribute that was begun last. */
+  end(): this {
+    this.#depth--;
+    const start = this.#begun[this.#depth];
+    if (start === undefined) throw new Error("Broken invariant: an attribute of a netlink message ends twice");
+    const length = this.#length - start;
+    if (length > mostAttributeBytes) throw tooLong(length);
+    // Its type is there already, above the length.
+    this.#words[start >>> 2] = (this.#words[start >>> 2] ?? 0) | length;
+    return this;
+  }
+
+  /** An attribute that holds one other with these bytes, as nftables has its data. */
+  attrNested(type: number, inner: number, value: Uint8Array): this {
+    return this.begin(type).attrBytes(inner, value).end();
+  }
+
+  /** An attribute with a value of four bytes at most, the others zero. @param length without these */
+  #word(type: number, length: number, value: number): this {
+    const at = this.#take(headerBytes + 4) >>> 2;
+    const words = this.#words;
+    words[at] = length | (type << 16);
+    words[at + 1] = value;
     return this;
   }
 
@@ -142,16 +188,13 @@ export class MessageWriter {
   #value(type: number, bytes: number): number {
     const length = headerBytes + bytes;
     const start = this.#take((length + 3) & ~3);
+    if (length > mostAttributeBytes) throw tooLong(length);
     this.#words[(this.#length >>> 2) - 1] = 0;
-    this.#header(start, length, type);
+    this.#words[start >>> 2] = length | (type << 16);
     return start + headerBytes;
   }
 
-  #header(start: number, length: number, type: number): void {
-    if (length > 0xffff) throw new Error(`Broken invariant: a netlink attribute has ${length} bytes`);
-    this.#words[start >>> 2] = length | (type << 16);
-  }
-
+  /** First of all in each of these, since it may take a larger buffer. @returns where the bytes begin */
   #take(count: number): number {
     const at = this.#length;
     if (at + count > this.#room) this.#grow(at + count);
@@ -173,6 +216,12 @@ export class MessageWriter {
     this.#room = bytes.length;
   }
 }
+
+/** In the other byte order. */
+const swapped = (value: number): number =>
+  (value << 24) | ((value & 0xff00) << 8) | ((value >>> 8) & 0xff00) | (value >>> 24);
+
+const tooLong = (bytes: number): Error => new Error(`Broken invariant: a netlink attribute has ${bytes} bytes`);
 
 const wordsOf = (bytes: Uint8Array<ArrayBuffer>): Uint32Array =>
   new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);

@@ -144,7 +144,7 @@ test("a request is the same wherever the buffer becomes too small for it, and wh
         .attrText(6, "abcd")
         .attrBytes(7, Uint8Array.of(1, 2, 3, 4, 5))
         .attrIp(8, parseIp("::1")!);
-      writer.nest(9, () => writer.nest(10, () => writer.attrU8(11, 12)));
+      writer.begin(9).begin(10).attrU8(11, 12).end().end();
     },
   };
   const whole = encode(message);
@@ -161,6 +161,28 @@ test("a request is the same wherever the buffer becomes too small for it, and wh
 
 test("a request that does not fit is our own fault, and nothing is written behind the buffer", () => {
   expect(() => encode(veth, 64)).toThrow("longer than 64 bytes");
+});
+
+test("an attribute that begins and does not end, or ends twice, is our own fault", () => {
+  const body = (write: (writer: MessageWriter) => void): Message => ({ action: "try", type: 16, body: write });
+  expect(() => encode(body((writer) => void writer.begin(1).attrU32(2, 3)))).toThrow("has no end");
+  expect(() => encode(body((writer) => void writer.begin(1).end().end()))).toThrow("ends twice");
+  expect(() => encode(body((writer) => void writer.end()))).toThrow("ends twice");
+});
+
+test("an attribute that is longer than its header can tell is our own fault", () => {
+  const long = new Uint8Array(0x8000);
+  const nested = (times: number): Message => ({
+    action: "try",
+    type: 16,
+    body: (writer) => {
+      writer.begin(1);
+      for (let i = 0; i < times; i++) writer.attrBytes(2, long);
+      writer.end();
+    },
+  });
+  expect(() => encode(nested(1), 200_000)).not.toThrow();
+  expect(() => encode(nested(2), 200_000)).toThrow("has 65548 bytes");
 });
 
 test("addresses and MACs to bytes and back", () => {

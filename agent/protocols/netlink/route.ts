@@ -72,10 +72,10 @@ function writeRoute(writer: MessageWriter, route: NewRoute): void {
   writer.attrU32(Rta.TABLE, table);
   if (route.priority !== undefined) writer.attrU32(Rta.PRIORITY, route.priority);
   if (route.mtu === undefined && route.advmss === undefined) return;
-  writer.nest(Rta.METRICS, () => {
-    if (route.mtu !== undefined) writer.attrU32(Rta.METRIC_MTU, route.mtu);
-    if (route.advmss !== undefined) writer.attrU32(Rta.METRIC_ADVMSS, route.advmss);
-  });
+  writer.begin(Rta.METRICS);
+  if (route.mtu !== undefined) writer.attrU32(Rta.METRIC_MTU, route.mtu);
+  if (route.advmss !== undefined) writer.attrU32(Rta.METRIC_ADVMSS, route.advmss);
+  writer.end();
 }
 
 /** All routes of one family, in every table. */

@@ -80,7 +80,11 @@ export function changeMessages(
   return [
     ...(privateKey === undefined && listenPort === undefined ? [] : [set(own)]),
     ...peers.map((peer) =>
-      set((writer) => void writer.nest(Device.peers, () => writer.nest(0, () => writePeer(writer, peer)))),
+      set((writer) => {
+        writer.begin(Device.peers).begin(0);
+        writePeer(writer, peer);
+        writer.end().end();
+      }),
     ),
   ];
 }
@@ -95,13 +99,12 @@ function writePeer(
   if (endpoint !== undefined) writer.attrBytes(Peer.endpoint, socketAddress(endpoint));
   if (keepaliveSeconds !== undefined) writer.attrU16(Peer.keepalive, keepaliveSeconds);
   if (allowed === undefined) return;
-  writer.nest(Peer.allowed, () => {
-    for (const { ip, prefix } of allowed)
-      writer.nest(0, () => {
-        writer.attrU16(Allowed.family, ip.family === 4 ? AF_INET : AF_INET6);
-        writer.attrIp(Allowed.ip, ip).attrU8(Allowed.prefix, prefix);
-      });
-  });
+  writer.begin(Peer.allowed);
+  for (const { ip, prefix } of allowed) {
+    writer.begin(0).attrU16(Allowed.family, ip.family === 4 ? AF_INET : AF_INET6);
+    writer.attrIp(Allowed.ip, ip).attrU8(Allowed.prefix, prefix).end();
+  }
+  writer.end();
 }
 
 /** struct sockaddr_in, or sockaddr_in6. */

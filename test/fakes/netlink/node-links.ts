@@ -332,13 +332,14 @@ const linkAnswer = (link: LinkInMemory): RawMessage =>
     if (link.alias !== "") writer.attrText(Ifla.IFALIAS, link.alias);
     if (link.peer !== undefined)
       writer.attrU32(Ifla.LINK, link.peer.index).attrU32(Ifla.LINK_NETNSID, link.peer.namespace.id);
-    writer.nest(Ifla.LINKINFO, () => {
-      if (link.kind !== undefined) writer.attrText(Ifla.INFO_KIND, link.kind);
-      if (link.port.size === 0) return;
-      writer.attrText(Ifla.INFO_SLAVE_KIND, "bridge").nest(Ifla.INFO_SLAVE_DATA, () => {
-        for (const [type, value] of link.port) writer.attrU8(type, value & 0xff);
-      });
-    });
+    writer.begin(Ifla.LINKINFO);
+    if (link.kind !== undefined) writer.attrText(Ifla.INFO_KIND, link.kind);
+    if (link.port.size > 0) {
+      writer.attrText(Ifla.INFO_SLAVE_KIND, "bridge").begin(Ifla.INFO_SLAVE_DATA);
+      for (const [type, value] of link.port) writer.attrU8(type, value & 0xff);
+      writer.end();
+    }
+    writer.end();
   });
 
 const addressAnswer = ({ family, prefix, index, ip }: AddressInMemory): RawMessage =>

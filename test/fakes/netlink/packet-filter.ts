@@ -104,12 +104,10 @@ export class PacketFilterInMemory extends SocketInMemory {
     if (asked.some((element) => !elements.has(element.toHex()))) throw new Refusal(Errno.ENOENT);
     return [
       framed(NftMessage.NEWSETELEM, (writer) => {
-        writer.u32(0).nest(Nfta.SET_ELEM_LIST_ELEMENTS, () => {
-          for (const element of asked)
-            writer.nest(Nfta.LIST_ELEM, () => {
-              writer.nest(Nfta.SET_ELEM_KEY, () => writer.attrBytes(Nfta.DATA_VALUE, element));
-            });
-        });
+        writer.u32(0).begin(Nfta.SET_ELEM_LIST_ELEMENTS);
+        for (const element of asked)
+          writer.begin(Nfta.LIST_ELEM).attrNested(Nfta.SET_ELEM_KEY, Nfta.DATA_VALUE, element).end();
+        writer.end();
       }),
     ];
   }

@@ -23,7 +23,10 @@ const pollMs = 250;
 const rate = { perSecond: 5, burst: 20 };
 
 /** Groups of this host from which other programs stay away (ulogd and others count from 0). Agents of other bridges have another. */
-export const groupOf = (table: string): number => 0x5000 + (digest("reports", table).readUInt16BE(0) & 0xfff);
+export function groupOf(table: string): number {
+  const [high = 0, low = 0] = digest("reports", table);
+  return 0x5000 + (((high << 8) | low) & 0xfff);
+}
 
 /** Packets that the rules of policies report, as verdicts. What counts a verdict is also its name in reports. */
 export class ReportedPackets implements VerdictReports, Disposable {

@@ -49,7 +49,9 @@ const families = { 4: "ipv4", 6: "ipv6" } as const;
 
 /** Names of nftables hold at most 128 bytes, and not every character. */
 export const shortName = (kind: string, ...parts: readonly string[]): string =>
-  `${kind}-${digest(kind, ...parts).toString("hex", 0, 10)}`;
+  `${kind}-${digest(kind, ...parts)
+    .subarray(0, 10)
+    .toHex()}`;
 
 /** The counters of a rule, which stay while its text changes. */
 export const countersOf = (id: string): RuleChain["counters"] => ({

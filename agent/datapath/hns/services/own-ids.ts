@@ -23,4 +23,4 @@ export function isOwnId(id: string): boolean {
   return markOf(hex.slice(0, 16)) === hex.slice(16);
 }
 
-const markOf = (first: string): string => digest("pipette service", first).subarray(0, 8).toString("hex");
+const markOf = (first: string): string => digest("pipette service", first).subarray(0, 8).toHex();

@@ -22,7 +22,7 @@ export const createCounter = (table: Table, name: string): Message => ({
   action: `create the counter "${name}" of the table "${table.name}"`,
   type: NftMessage.NEWOBJ,
   flags: Flag.CREATE,
-  body: (writer) => header(writer, table, name).nest(Nfta.OBJ_DATA, () => undefined),
+  body: (writer) => header(writer, table, name).begin(Nfta.OBJ_DATA).end(),
 });
 
 /** EBUSY: rules use it. */

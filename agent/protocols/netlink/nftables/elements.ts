@@ -21,14 +21,14 @@ export const elementOf = (set: PacketSet, ...parts: readonly Uint8Array[]): Elem
 
 /** The parts of a key, or of a value. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const places: number[] = [];
   let length = 0;
-  for (const part of parts) {
-    places.push(length);
-    length += padded(part.length);
-  }
+  for (const part of parts) length += padded(part.length);
   const key = new Uint8Array(length);
-  for (let i = 0; i < places.length; i++) key.set(parts[i] ?? [], places[i]);
+  let at = 0;
+  for (const part of parts) {
+    key.set(part, at);
+    at += padded(part.length);
+  }
   return key;
 }
 
@@ -60,33 +60,27 @@ function elementMessage(verb: string, type: number, elements: readonly [Element,
       return `${verb} elements of the set "${set.name}" of the table "${set.table.name}"`;
     },
     body: (writer) => {
-      header(writer, set).nest(Nfta.SET_ELEM_LIST_ELEMENTS, () => {
-        for (const element of elements) writeElement(writer, element);
-      });
+      header(writer, set).begin(Nfta.SET_ELEM_LIST_ELEMENTS);
+      for (const element of elements) writeElement(writer, element);
+      writer.end();
     },
   };
 }
 
 function writeElement(writer: MessageWriter, { set, key, last, chain, value }: Element): void {
-  writer.nest(Nfta.LIST_ELEM, () => {
-    writer.nest(Nfta.SET_ELEM_KEY, () => writer.attrBytes(Nfta.DATA_VALUE, key));
-    if (last !== undefined && set.key.length > 1)
-      writer.nest(Nfta.SET_ELEM_KEY_END, () => writer.attrBytes(Nfta.DATA_VALUE, last));
-    if (value !== undefined) writer.nest(Nfta.SET_ELEM_DATA, () => writer.attrBytes(Nfta.DATA_VALUE, value));
-    if (chain === undefined) return;
-    writer.nest(Nfta.SET_ELEM_DATA, () =>
-      writer.nest(Nfta.DATA_VERDICT, () =>
-        writer.attrU32Net(Nfta.VERDICT_CODE, Verdict.jump).attrText(Nfta.VERDICT_CHAIN, chain),
-      ),
-    );
-  });
+  writer.begin(Nfta.LIST_ELEM).attrNested(Nfta.SET_ELEM_KEY, Nfta.DATA_VALUE, key);
+  if (last !== undefined && set.key.length > 1) writer.attrNested(Nfta.SET_ELEM_KEY_END, Nfta.DATA_VALUE, last);
+  if (value !== undefined) writer.attrNested(Nfta.SET_ELEM_DATA, Nfta.DATA_VALUE, value);
+  if (chain !== undefined) {
+    writer.begin(Nfta.SET_ELEM_DATA).begin(Nfta.DATA_VERDICT);
+    writer.attrU32Net(Nfta.VERDICT_CODE, Verdict.jump).attrText(Nfta.VERDICT_CHAIN, chain).end().end();
+  }
+  writer.end();
   // With one part the kernel has an element where a range begins, and another behind it.
   const behind = last === undefined || set.key.length > 1 ? undefined : successor(last);
   if (behind === undefined) return;
-  writer.nest(Nfta.LIST_ELEM, () => {
-    writer.nest(Nfta.SET_ELEM_KEY, () => writer.attrBytes(Nfta.DATA_VALUE, behind));
-    writer.attrU32Net(Nfta.SET_ELEM_FLAGS, INTERVAL_END);
-  });
+  writer.begin(Nfta.LIST_ELEM).attrNested(Nfta.SET_ELEM_KEY, Nfta.DATA_VALUE, behind);
+  writer.attrU32Net(Nfta.SET_ELEM_FLAGS, INTERVAL_END).end();
 }
 
 /** The next key; none behind the last of all. */
@@ -100,7 +94,7 @@ function successor(key: Uint8Array): Uint8Array | undefined {
 }
 
 const header = (writer: MessageWriter, { table, name }: PacketSet): MessageWriter =>
-  nftHeader(writer, table).attrText(Nfta.SET_ELEM_LIST_TABLE, table.name).attrText(Nfta.SET_ELEM_LIST_SET, name);
+  nftHeader(writer, table).attrName(Nfta.SET_ELEM_LIST_TABLE, table.name).attrName(Nfta.SET_ELEM_LIST_SET, name);
 
 /** ENOENT: there is no such set. */
 export const listElements = (set: PacketSet): Message => ({

@@ -34,10 +34,11 @@ export interface Field {
 }
 
 export function expression(name: string, data: (writer: MessageWriter) => void): Expression {
-  return (writer) =>
-    writer.nest(Nfta.LIST_ELEM, () => {
-      writer.attrText(Nfta.EXPR_NAME, name).nest(Nfta.EXPR_DATA, () => data(writer));
-    });
+  return (writer) => {
+    writer.begin(Nfta.LIST_ELEM).attrText(Nfta.EXPR_NAME, name).begin(Nfta.EXPR_DATA);
+    data(writer);
+    writer.end().end();
+  };
 }
 
 export const register = (at: number): number => Register.FIRST + at;
@@ -156,8 +157,8 @@ export const masked = (field: Field, mask: Uint8Array): Field => ({
         .attrU32Net(Nfta.BITWISE_SREG, register(at))
         .attrU32Net(Nfta.BITWISE_DREG, register(at))
         .attrU32Net(Nfta.BITWISE_LEN, field.bytes)
-        .nest(Nfta.BITWISE_MASK, () => writer.attrBytes(Nfta.DATA_VALUE, mask))
-        .nest(Nfta.BITWISE_XOR, () => writer.attrBytes(Nfta.DATA_VALUE, new Uint8Array(field.bytes)));
+        .attrNested(Nfta.BITWISE_MASK, Nfta.DATA_VALUE, mask)
+        .attrNested(Nfta.BITWISE_XOR, Nfta.DATA_VALUE, new Uint8Array(field.bytes));
     })(writer);
   },
 });
@@ -169,7 +170,7 @@ export const compare = (field: Field, operation: keyof typeof Comparison, value:
     writer
       .attrU32Net(Nfta.CMP_SREG, register(0))
       .attrU32Net(Nfta.CMP_OP, Comparison[operation])
-      .nest(Nfta.CMP_DATA, () => writer.attrBytes(Nfta.DATA_VALUE, value));
+      .attrNested(Nfta.CMP_DATA, Nfta.DATA_VALUE, value);
   }),
 ];
 
@@ -235,9 +236,7 @@ export const countIn = (name: string): Expression =>
 /** Puts a value into the register of the following expression. */
 export const constant = (value: Uint8Array, at = 0): Expression =>
   expression("immediate", (writer) => {
-    writer
-      .attrU32Net(Nfta.IMMEDIATE_DREG, register(at))
-      .nest(Nfta.IMMEDIATE_DATA, () => writer.attrBytes(Nfta.DATA_VALUE, value));
+    writer.attrU32Net(Nfta.IMMEDIATE_DREG, register(at)).attrNested(Nfta.IMMEDIATE_DATA, Nfta.DATA_VALUE, value);
   });
 
 /** Makes a frame one for the node itself, whose kernel routes what is in it. @param mac of the bridge */
@@ -258,12 +257,10 @@ export const sendToNode = (mac: Uint8Array): readonly Expression[] => [
 
 function verdict(code: number, chain?: string): Expression {
   return expression("immediate", (writer) => {
-    writer.attrU32Net(Nfta.IMMEDIATE_DREG, Register.VERDICT).nest(Nfta.IMMEDIATE_DATA, () => {
-      writer.nest(Nfta.DATA_VERDICT, () => {
-        writer.attrU32Net(Nfta.VERDICT_CODE, code);
-        if (chain !== undefined) writer.attrText(Nfta.VERDICT_CHAIN, chain);
-      });
-    });
+    writer.attrU32Net(Nfta.IMMEDIATE_DREG, Register.VERDICT).begin(Nfta.IMMEDIATE_DATA).begin(Nfta.DATA_VERDICT);
+    writer.attrU32Net(Nfta.VERDICT_CODE, code);
+    if (chain !== undefined) writer.attrText(Nfta.VERDICT_CHAIN, chain);
+    writer.end().end();
   });
 }
 

@@ -95,9 +95,10 @@ export function createChain(table: Table, name: string, hook?: Hook): Message {
         .attrText(Nfta.CHAIN_TYPE, hook.translates ? "nat" : "filter")
         // NF_ACCEPT: packets that match no rule pass.
         .attrU32Net(Nfta.CHAIN_POLICY, 1)
-        .nest(Nfta.CHAIN_HOOK, () => {
-          writer.attrU32Net(Nfta.HOOK_HOOKNUM, hook.number).attrU32Net(Nfta.HOOK_PRIORITY, hook.priority);
-        });
+        .begin(Nfta.CHAIN_HOOK)
+        .attrU32Net(Nfta.HOOK_HOOKNUM, hook.number)
+        .attrU32Net(Nfta.HOOK_PRIORITY, hook.priority)
+        .end();
     },
   };
 }
@@ -112,10 +113,10 @@ export function appendRule({ table, chain, expressions, leadsTo, comment }: Rule
       nftHeader(writer, table)
         .attrText(Nfta.RULE_TABLE, table.name)
         .attrText(Nfta.RULE_CHAIN, chain)
-        .nest(Nfta.RULE_EXPRESSIONS, () => {
-          for (const one of expressions) one(writer);
-          if (leadsTo !== undefined) goTo(leadsTo)(writer);
-        });
+        .begin(Nfta.RULE_EXPRESSIONS);
+      for (const one of expressions) one(writer);
+      if (leadsTo !== undefined) goTo(leadsTo)(writer);
+      writer.end();
       const text = new TextEncoder().encode(comment);
       // A text is one of several things that nft keeps there: its kind (0), its length, and a zero behind it.
       writer.attrBytes(Nfta.RULE_USERDATA, Uint8Array.from([0, text.length + 1, ...text, 0]));
@@ -158,14 +159,12 @@ export function createSet(set: PacketSet, id: number): Message {
       if (value !== undefined)
         writer.attrU32Net(Nfta.SET_DATA_TYPE, typeOf(value)).attrU32Net(Nfta.SET_DATA_LEN, lengthOf(value));
       if (mostFromPackets !== undefined)
-        writer.nest(Nfta.SET_DESC, () => writer.attrU32Net(Nfta.SET_DESC_SIZE, mostFromPackets));
-      if (hasRanges && key.length > 1)
-        writer.nest(Nfta.SET_DESC, () =>
-          writer.nest(Nfta.SET_DESC_CONCAT, () => {
-            for (const kind of key)
-              writer.nest(Nfta.LIST_ELEM, () => writer.attrU32Net(Nfta.SET_FIELD_LEN, keyKinds[kind].bytes));
-          }),
-        );
+        writer.begin(Nfta.SET_DESC).attrU32Net(Nfta.SET_DESC_SIZE, mostFromPackets).end();
+      if (hasRanges && key.length > 1) {
+        writer.begin(Nfta.SET_DESC).begin(Nfta.SET_DESC_CONCAT);
+        for (const kind of key) writer.begin(Nfta.LIST_ELEM).attrU32Net(Nfta.SET_FIELD_LEN, keyKinds[kind].bytes).end();
+        writer.end().end();
+      }
       // Numbers and names of interfaces are in the machine's byte order: kind 0, four bytes, 1.
       if ((key[0] === "ifindex" || key[0] === "ifname") && key.length === 1)
         writer.attrBytes(Nfta.SET_USERDATA, Uint8Array.from([0, 4, 1, 0, 0, 0]));

@@ -78,8 +78,8 @@ export const markWith = (bits: number, isSet: boolean): readonly Expression[] =>
       .attrU32Net(Nfta.BITWISE_SREG, register(0))
       .attrU32Net(Nfta.BITWISE_DREG, register(0))
       .attrU32Net(Nfta.BITWISE_LEN, 4)
-      .nest(Nfta.BITWISE_MASK, () => writer.attrBytes(Nfta.DATA_VALUE, number(~bits >>> 0)))
-      .nest(Nfta.BITWISE_XOR, () => writer.attrBytes(Nfta.DATA_VALUE, number(isSet ? bits : 0)));
+      .attrNested(Nfta.BITWISE_MASK, Nfta.DATA_VALUE, number(~bits >>> 0))
+      .attrNested(Nfta.BITWISE_XOR, Nfta.DATA_VALUE, number(isSet ? bits : 0));
   }),
   expression("meta", (writer) => {
     writer.attrU32Net(Nfta.META_KEY, Meta.MARK).attrU32Net(Nfta.META_SREG, register(0));
