@@ -168,9 +168,8 @@ export class Allocator implements Disposable {
   undo(allocation: Allocation, to: LeftState): void {
     if (!allocation.created) return;
     this.#store.transaction((): void => {
-      for (const lease of allocation.leases) {
+      for (const lease of allocation.leases)
         if (this.#same(lease, "allocated") !== undefined) this.#leave(lease, to, false);
-      }
     });
   }
 

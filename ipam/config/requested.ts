@@ -30,7 +30,8 @@ const listedIps = (conf: Fields): readonly Ip[] => [
 function fromArgs(text: string): readonly Ip[] {
   if (text === "") return [];
   const args = parseArgs(text);
-  const unknown = [...args.keys()].filter((key) => !knownArgs.includes(key));
+  const unknown: string[] = [];
+  for (const key of args.keys()) if (!knownArgs.includes(key)) unknown.push(key);
   // Read first, so that a wrong value is refused also when there is no unknown key.
   const ignored = ignoresUnknown(args.get("IgnoreUnknown"));
   if (unknown.length > 0 && !ignored) {
