@@ -47,7 +47,7 @@ export async function claimAddresses(
   request: CmdRequest,
 ): Promise<AddressClaim> {
   const given = request.conf.object(resultKey);
-  const own = ipamKind(request.conf) === "own";
+  const own = request.conf.derive(ipamKind) === "own";
   if (given === undefined) return allocate(context, request, ipamConfigOf(context, network, request));
   if (own) throw request.conf.wrong(resultKey, given.raw, "no such key where the addresses are Pipette's own");
   const ipam = parseResult(given, latestVersion);
@@ -154,11 +154,13 @@ function defaultRoutes(ips: readonly CniIp[]): { dst: Cidr }[] {
 }
 
 const ipamConfigOf = (context: AgentContext, network: NetworkConfig, request: CmdRequest): IpamConfig =>
-  ipamKind(request.conf) === "own" ? ownConfig(context, request) : agentIpamConfig(context.config, network, request);
+  request.conf.derive(ipamKind) === "own"
+    ? ownConfig(context, request)
+    : agentIpamConfig(context.config, network, request);
 
 /** The leases lie in this agent's store, whatever `dataDir` the request names, because the agent has to end them. */
 function ownConfig(context: AgentContext, { conf, owner, version, args }: CmdRequest): IpamConfig {
-  const dataDir = dataDirOf(conf);
+  const dataDir = conf.derive(dataDirOf);
   const own = context.config.dataDir;
   if (dataDir !== own && resolve(dataDir) !== resolve(own))
     throw conf.wrong("ipam.dataDir", dataDir, `"${own}", where this agent keeps the leases`);

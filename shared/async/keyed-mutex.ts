@@ -40,7 +40,8 @@ export class KeyedMutex {
    * @throws {CniError} code 11 where the wait ended without it: the caller has gone, the time is up, the queue is full
    */
   async run<T>(key: string, options: WaitOptions, work: () => Promise<T>): Promise<T> {
-    await this.#enter(key, options);
+    const turn = this.#enter(key, options);
+    if (turn !== undefined) await turn;
     this.#running++;
     try {
       // The caller may have gone between the start signal and now.
@@ -63,16 +64,17 @@ export class KeyedMutex {
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
-  #enter(key: string, options: WaitOptions): Promise<void> {
-    if (options.signal?.aborted === true) return Promise.reject(gone(options.what));
+  /** `undefined`: the key is free, and nothing has to be waited for. */
+  #enter(key: string, options: WaitOptions): Promise<void> | undefined {
+    if (options.signal?.aborted === true) throw gone(options.what);
     const queue = this.#waiting.get(key);
     if (queue === undefined) {
       this.#waiting.set(key, []);
-      return Promise.resolve();
+      return undefined;
     }
     if (queue.length >= this.#longestQueue) {
       const problem = `${queue.length} calls wait for the same container, wanted at most ${this.#longestQueue}`;
-      return Promise.reject(new CniError(CniCode.tryAgainLater, `Cannot begin ${options.what}: ${problem}`));
+      throw new CniError(CniCode.tryAgainLater, `Cannot begin ${options.what}: ${problem}`);
     }
     return this.#wait(queue, options);
   }

@@ -12,7 +12,7 @@ export const maxStdinBytes = 1024 * 1024;
 export interface PluginIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The whole of standard input; a closed one reads as empty. */
-  readStdin(): Promise<Uint8Array>;
+  readStdin(): Promise<Uint8Array> | Uint8Array;
   /** Standard output, with the one JSON text. Rejects where that cannot be written, or one has been already. */
   writeResult(text: string): Promise<void>;
   /** Standard error: free-form lines for the runtime's log. */
@@ -57,16 +57,17 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
   let version: string = latestVersion;
   try {
     const env = parseEnvironment(io.env);
-    const stdin = await readInput(io);
+    const given = io.readStdin();
+    const stdin = requireBounded(given instanceof Uint8Array ? given : await given);
     const isEmptyVersion = env.command === "VERSION" && textOf(stdin).trim() === "";
     const { text, conf } = isEmptyVersion ? nothing : (io.readConf ?? readConf)(stdin);
-    const given = conf.string("cniVersion") ?? "";
+    const named = conf.string("cniVersion") ?? "";
     if (env.command === "VERSION") {
       // An unknown version is echoed too, because VERSION only asks which ones are supported.
-      await io.writeResult(JSON.stringify({ cniVersion: given || latestVersion, supportedVersions }));
+      await io.writeResult(JSON.stringify({ cniVersion: named || latestVersion, supportedVersions }));
       return 0;
     }
-    const checked = supported(given);
+    const checked = supported(named);
     version = checked;
     const request: CniRequest = { env, io, conf, stdin, text, version: checked, network: networkName(conf) };
     const since = verbSince[env.command];
@@ -88,8 +89,7 @@ export function encodeError(error: CniError, cniVersion: string): string {
   return printable(JSON.stringify({ cniVersion, code: error.code, msg: error.message, details: error.details }));
 }
 
-async function readInput(io: PluginIo): Promise<Uint8Array> {
-  const bytes = await io.readStdin();
+function requireBounded(bytes: Uint8Array): Uint8Array {
   if (bytes.length > maxStdinBytes) {
     throw new CniError(
       CniCode.decode,

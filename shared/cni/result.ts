@@ -25,28 +25,27 @@ function modern(result: CniResult, version: CniVersion): Record<string, unknown>
   const with10 = atLeast(version, "1.0.0");
   const with11 = atLeast(version, "1.1.0");
   const body: Record<string, unknown> = {};
-  if (result.interfaces.length > 0) {
-    body["interfaces"] = result.interfaces.map(({ name, mac, sandbox, mtu, socketPath, pciID }) =>
-      with11 ? { name, mac, sandbox, mtu, socketPath, pciID } : { name, mac, sandbox },
-    );
+  // Loops, since a function for each element costs an ADD as much as the text itself.
+  const interfaces: unknown[] = [];
+  for (const { name, mac, sandbox, mtu, socketPath, pciID } of result.interfaces)
+    interfaces.push(with11 ? { name, mac, sandbox, mtu, socketPath, pciID } : { name, mac, sandbox });
+  if (interfaces.length > 0) body["interfaces"] = interfaces;
+  const ips: unknown[] = [];
+  for (const ip of result.ips) {
+    ips.push({
+      version: with10 ? undefined : String(ip.address.ip.family),
+      interface: ip.interface,
+      address: formatCidr(ip.address),
+      gateway: ip.gateway === undefined ? undefined : formatIp(ip.gateway),
+    });
   }
-  body["ips"] = result.ips.map((ip) => ({
-    version: with10 ? undefined : String(ip.address.ip.family),
-    interface: ip.interface,
-    address: formatCidr(ip.address),
-    gateway: ip.gateway === undefined ? undefined : formatIp(ip.gateway),
-  }));
-  if (result.routes.length > 0) {
-    body["routes"] = result.routes.map(({ dst, gw, mtu, advmss, priority, table, scope }) => ({
-      dst: formatCidr(dst),
-      gw: gw === undefined ? undefined : formatIp(gw),
-      mtu,
-      advmss,
-      priority,
-      table,
-      scope,
-    }));
+  body["ips"] = ips;
+  const routes: unknown[] = [];
+  for (const { dst, gw, mtu, advmss, priority, table, scope } of result.routes) {
+    const via = gw === undefined ? undefined : formatIp(gw);
+    routes.push({ dst: formatCidr(dst), gw: via, mtu, advmss, priority, table, scope });
   }
+  if (routes.length > 0) body["routes"] = routes;
   // Before 1.0.0 `dns` was always there; from 1.0.0 on it is left out when it says nothing.
   const dns = dnsOf(result.dns);
   if (!with10 || Object.keys(dns).length > 0) body["dns"] = dns;

@@ -30,36 +30,31 @@ export async function callDirectly<Req, Res>(
     throw new RpcError(GrpcCode.unimplemented, `Cannot serve ${method.path}: there is no such method`);
   const untilMs = performance.now() + timeoutMs;
   const late = new LateSignal(signal);
-  const context = contextOf(metadata, late, logger);
-  const ended = (async () => (await found.handle(request, context)) as Res)();
-  return await new Promise((resolve, reject) => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let isOver = false;
-    const over = (): void => {
-      isOver = true;
-      clearTimeout(timer);
-    };
-    ended.then(
-      (answer) => {
-        over();
-        resolve(answer);
-      },
-      (caught: unknown) => {
-        over();
-        const { code, details } = rpcStatus(caught);
-        reject(caught instanceof RpcError ? caught : new RpcError(code, details));
-      },
-    );
-    // Most calls have ended by then, and need no timer.
-    afterTurn(() => {
-      if (isOver) return;
-      timer = setTimeout(
-        () => {
-          late.abort();
-          reject(noAnswer(what, Math.round(timeoutMs)));
-        },
-        Math.max(1, untilMs - performance.now()),
-      );
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isOver = false;
+  try {
+    return await new Promise((resolve, reject) => {
+      // That of a method that answers once, as `Method` has it.
+      const answer = found.handle(request, contextOf(metadata, late, logger)) as Promise<Res>;
+      answer.then(resolve, reject);
+      // Most calls have ended by then, and need no timer.
+      afterTurn(() => {
+        if (isOver) return;
+        timer = setTimeout(
+          () => {
+            late.abort();
+            reject(noAnswer(what, Math.round(timeoutMs)));
+          },
+          Math.max(1, untilMs - performance.now()),
+        );
+      });
     });
-  });
+  } catch (caught) {
+    if (caught instanceof RpcError) throw caught;
+    const { code, details } = rpcStatus(caught);
+    throw new RpcError(code, details);
+  } finally {
+    isOver = true;
+    clearTimeout(timer);
+  }
 }

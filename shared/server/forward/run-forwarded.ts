@@ -69,7 +69,7 @@ export async function runForwarded(
   let stderr = "";
   const io: PluginIo = {
     env: call.env,
-    readStdin: async () => call.stdin,
+    readStdin: () => call.stdin,
     readConf: (bytes) => confs.read(bytes),
     writeResult: async (text) => {
       if (stdout !== undefined)
