@@ -148,6 +148,11 @@ export class Agent {
     }
   }
 
+  /** As `Running` has it. */
+  get settled(): Promise<void> {
+    return this.#server.settled;
+  }
+
   /**
    * Resolves with a sentence when only a restart helps: the socket, the store, the data path or the membership is lost.
    */

@@ -47,6 +47,7 @@ export async function startIpamServer(config: IpamServerConfig, logger: Logger, 
   const resources = starting.move();
   return {
     lost: Promise.race([server.lost, watch.lost]),
+    settled: server.settled,
     async stop() {
       logger.info("stopping", { callsInFlight: server.callsInFlight });
       if (!(await server.close(drainTimeoutMs))) logger.warn("calls were cut off", { after: drainTimeoutMs });

@@ -21,6 +21,19 @@ test("a call that fails is over as well", async () => {
   expect(await tracker.close(0)).toBe(true);
 });
 
+test("it has settled with as many calls as a booting node makes, whatever becomes of them", async () => {
+  const tracker = new CallTracker();
+  let isSettled = false;
+  void tracker.settled.then(() => {
+    isSettled = true;
+  });
+  const call = (i: number) => tracker.track(async () => (i % 2 === 0 ? i : Promise.reject(new Error("no"))));
+  for (let i = 1; i < 250; i++) await call(i).catch(() => undefined);
+  expect(isSettled).toBe(false);
+  await call(250);
+  expect(isSettled).toBe(true);
+});
+
 test("the wait is bounded", async () => {
   const tracker = new CallTracker();
   void tracker.track(() => new Promise(() => undefined));

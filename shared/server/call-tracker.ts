@@ -1,12 +1,16 @@
 import { withTimeout } from "../async/with-timeout.ts";
 import { CniCode, CniError } from "../errors.ts";
 
+/** As many as a node's pods, which all come at once when it boots; few nodes have more. */
+const callsOfBoot = 250;
+
 /** Counts the calls in flight, so that a stopping server can wait for them and refuse new ones. */
 export class CallTracker {
   #inFlight = 0;
   #begun = 0;
   #closed = false;
   #whenDone: (() => void)[] = [];
+  readonly #settled = Promise.withResolvers<void>();
 
   get inFlight(): number {
     return this.#inFlight;
@@ -17,11 +21,17 @@ export class CallTracker {
     return this.#begun;
   }
 
+  /** Resolves when so many calls have begun that those of a booting node are among them. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
   /** @throws {CniError} code 11 once the tracker is closed */
   async track<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closed) throw new CniError(CniCode.tryAgainLater, "Cannot serve the call: the server stops");
     this.#inFlight++;
     this.#begun++;
+    if (this.#begun === callsOfBoot) this.#settled.resolve();
     try {
       return await work();
     } finally {

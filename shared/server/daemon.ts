@@ -8,6 +8,8 @@ import type { System } from "./system.ts";
 export interface Running {
   /** Resolves with a sentence when it cannot continue. */
   readonly lost: Promise<string>;
+  /** Resolves when it has served so many calls that many more are to be expected. */
+  readonly settled?: Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -32,6 +34,10 @@ export interface DaemonContext {
   readonly restartWanted?: Promise<string> | undefined;
 }
 
+/** How many times later than usual the engine compiles. */
+const lateJit = 16;
+const usualJit = 1;
+
 /**
  * Starts, tells systemd or the supervisor, and stops on a signal, at the supervisor's request, or when the server
  * cannot continue.
@@ -51,10 +57,11 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   const signalled = Promise.race([stopSignal(), ...asked]);
   try {
     const running = await start();
-    // Still later than plugins have it (`jitPolicy` in build/bundle.ts): a node has some hundred pods, and what is
-    // compiled beside the first of them keeps these waiting longer than the others gain. What computes for long is
-    // compiled soon in any case.
-    Bun.unsafe.setJITPolicy(16);
+    // Still later than plugins have it (`jitPolicy` in build/bundle.ts): what is compiled beside a node's first pods
+    // keeps these waiting. It pays for an agent that goes on: by some hundred pods more an ADD takes a fifth less. What
+    // computes for long is compiled soon in any case.
+    Bun.unsafe.setJITPolicy(lateJit);
+    void running.settled?.then(() => Bun.unsafe.setJITPolicy(usualJit));
     tell(context, "READY=1");
     supervisor?.ready();
     const lost = await Promise.race([signalled.then((signal) => void logger.info("signal", { signal })), running.lost]);

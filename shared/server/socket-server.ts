@@ -74,6 +74,11 @@ export class SocketServer implements AsyncDisposable {
     return this.#lost.promise;
   }
 
+  /** As that of `CallTracker`. */
+  get settled(): Promise<void> {
+    return this.#tracker.settled;
+  }
+
   get callsInFlight(): number {
     return this.#tracker.inFlight;
   }

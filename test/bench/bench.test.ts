@@ -57,6 +57,7 @@ describeWith("the benchmark in miniature", ["root", "cni-plugins", "musl", "nft"
       "addresses doubled in the crowd, -",
       "plugin to agent and back, -",
       "agent's resident memory, 12 pods, -",
+      ...inBothStates("whole pod, after many others", "  ADD alone", "  DEL alone"),
     ]);
     // The kernel counts a small process's memory in steps, the first of which may not be reached.
     const isFigure = ({ unit, measure }: Row) =>

@@ -33,6 +33,7 @@ export async function measurePods(setting: Setting): Promise<Row[]> {
     ...(await measureCrowds(setting, ours, peer)),
     await measureRoundTrip(setting, logged, logFile, agent.lines),
     await measureMemory(setting, ours, () => agent.residentMb()),
+    ...(await measureLaterPod(setting, ours, peer)),
   ];
 }
 
@@ -69,6 +70,14 @@ async function measureOnePod(setting: Setting, ours: Side, whole: Side, peer: Si
   const measure = "whole pod by the whole program";
   const alone = { measure, ours: whole, peer, both: budgets.wholePod, heldIn: ["read"], started } as const;
   return [...rows, ...(await measureVerbs(setting, alone))];
+}
+
+/** The same of an agent that has served for some time: the first pods of one find less of its code compiled. */
+async function measureLaterPod(setting: Setting, ours: Side, peer: Side): Promise<Row[]> {
+  setting.progress("a whole pod, after many others");
+  const measure = "whole pod, after many others";
+  const started = [`${setting.peers}/host-local`];
+  return await measureVerbs(setting, { measure, ours, peer, both: budgets.pod, add: budgets.podAdd, started });
 }
 
 async function measureCrowds(setting: Setting, ours: Side, peer: Side): Promise<Row[]> {
