@@ -15,9 +15,9 @@ test("a daemon's code is compiled late while it is new, and as usual once it has
   const context = { who: "the daemon", logger: createLogger("error", () => undefined), system, env: {} };
   const running = { lost: lost.promise, settled: settled.promise, stop: async () => undefined };
   const ended = runDaemon(context, async () => running);
-  await vi.waitFor(() => expect(policies).toEqual([16]));
+  await vi.waitFor(() => expect(policies).toEqual([500]));
   settled.resolve();
-  await vi.waitFor(() => expect(policies).toEqual([16, 1]));
+  await vi.waitFor(() => expect(policies).toEqual([500, 1]));
   lost.resolve("its socket has gone");
   expect(await ended).toBe(1);
 });

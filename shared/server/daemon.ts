@@ -35,7 +35,7 @@ export interface DaemonContext {
 }
 
 /** How many times later than usual the engine compiles. */
-const lateJit = 16;
+const lateJit = 500;
 const usualJit = 1;
 
 /**
@@ -57,9 +57,9 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
   const signalled = Promise.race([stopSignal(), ...asked]);
   try {
     const running = await start();
-    // Still later than plugins have it (`jitPolicy` in build/bundle.ts): what is compiled beside a node's first pods
-    // keeps these waiting. It pays for an agent that goes on: by some hundred pods more an ADD takes a fifth less. What
-    // computes for long is compiled soon in any case.
+    // What is compiled beside a node's first pods keeps these waiting, as it does a plugin (`jitPolicy` in
+    // build/bundle.ts). It pays for an agent that goes on: some hundred pods later an ADD takes a fifth less. What
+    // computes for long is compiled all the same.
     Bun.unsafe.setJITPolicy(lateJit);
     void running.settled?.then(() => Bun.unsafe.setJITPolicy(usualJit));
     tell(context, "READY=1");

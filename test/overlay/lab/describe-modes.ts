@@ -35,7 +35,9 @@ export function describeModes(title: string, modes: readonly Mode[]): void {
       afterAll(() => lab?.[Symbol.asyncDispose]());
 
       test("everybody answers the first ping, and everybody is connected under the right address", async () => {
-        expect(await unansweredPings(places, [...places, beyond(lab)])).toEqual([]);
+        const lost = await unansweredPings(places, [...places, beyond(lab)]);
+        const isSwitched = options.dataPath !== "bridge";
+        expect(lost, lost.length > 0 && isSwitched ? await lab.drops() : "").toEqual([]);
         expect(await failedConnections(places, [...places, beyond(lab)])).toEqual([]);
       });
 

@@ -183,6 +183,19 @@ export class Lab implements AsyncDisposable {
     );
   }
 
+  /** What each node's switch has dropped by itself, and whom it knows: for a test that has lost a packet. */
+  async drops(): Promise<string> {
+    const told = await Promise.all(
+      this.nodes.map(async (node) => {
+        const counted = await node.vswitch.switchControl("coverage/show");
+        const dropped = counted.split("\n").filter((line) => /drop|_error|lost/.test(line) && !/total: 0$/.test(line));
+        const known = await node.vswitch.switchControl("tnl/neigh/show");
+        return [node.name, ...dropped, known].join("\n");
+      }),
+    );
+    return told.join("\n\n");
+  }
+
   /** Takes a node off the machine: its agent, its switch, its pods' namespaces. The registry is not told. */
   async removeNode(node: LabNode): Promise<void> {
     this.#nodes.delete(node.name);
