@@ -8,7 +8,10 @@ import type { System } from "./system.ts";
 export interface Running {
   /** Resolves with a sentence when it cannot continue. */
   readonly lost: Promise<string>;
-  /** Resolves when it has served so many calls that many more are to be expected. */
+  /**
+   * Resolves when it has served so many calls that many more are to be expected. Absent: nobody waits for what it does
+   * first.
+   */
   readonly settled?: Promise<void>;
   stop(): Promise<void>;
 }
@@ -60,7 +63,7 @@ export async function runDaemon(context: DaemonContext, start: () => Promise<Run
     // What is compiled beside a node's first pods keeps these waiting, as it does a plugin (`jitPolicy` in
     // build/bundle.ts). It pays for an agent that goes on: some hundred pods later an ADD takes a fifth less. What
     // computes for long is compiled all the same.
-    Bun.unsafe.setJITPolicy(lateJit);
+    Bun.unsafe.setJITPolicy(running.settled === undefined ? usualJit : lateJit);
     void running.settled?.then(() => Bun.unsafe.setJITPolicy(usualJit));
     tell(context, "READY=1");
     supervisor?.ready();
