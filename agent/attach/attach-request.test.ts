@@ -84,6 +84,14 @@ describe("the data path is asked for", () => {
     expect(asked[0]?.portMappings).toEqual([{ hostPort: 8080, containerPort: 80, protocol: "tcp" }]);
   });
 
+  test("nothing where the servers' names cannot be read, and then no address is taken", async () => {
+    const { dataDir } = parts.config;
+    const ipam = { type: "pipette-ipam", dataDir, subnet: "10.9.0.0/24", resolvConf: "/nowhere/resolv.conf" };
+    await expect(add({ ipam })).rejects.toMatchObject({ code: 5 });
+    expect(asked).toEqual([]);
+    expect(parts.allocator.find(ownerOf("a"))).toEqual([]);
+  });
+
   test("nothing by who names no network of ours, or addresses that are none", async () => {
     await expect(add({ name: "gone" })).rejects.toMatchObject({ code: 7 });
     await expect(
