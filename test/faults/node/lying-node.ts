@@ -17,6 +17,11 @@ export type Lie =
 
 /** The truth about one in so many calls, as a rare defect would have it. */
 const rarity = 25;
+/**
+ * The same of GC, which comes once in some forty calls: each of seven lies of a run might have met a pod that left before
+ * anybody asked for it.
+ */
+const gcRarity = 5;
 /** By the usual four lanes. */
 const callsPerSecond = 3_000;
 
@@ -86,7 +91,7 @@ export class LyingNode implements StressNode {
 
   async gc(keep: readonly StressPod[]): Promise<StressOutcome> {
     const listed = new Set(
-      keep.slice(this.#lies("garbage collected too eagerly") ? 1 : 0).map((pod) => pod.containerId),
+      keep.slice(this.#lies("garbage collected too eagerly", gcRarity) ? 1 : 0).map((pod) => pod.containerId),
     );
     for (const id of [...this.#addresses.keys()]) if (!listed.has(id)) this.#addresses.delete(id);
     return this.#done();
@@ -104,8 +109,8 @@ export class LyingNode implements StressNode {
     return { t: "ok", ms: this.#lies("a call beyond its deadline") ? 1_000_000 : 1, result };
   }
 
-  #lies(lie: Lie): boolean {
-    return lie === this.#lie && ++this.#chances % rarity === 0;
+  #lies(lie: Lie, oneIn = rarity): boolean {
+    return lie === this.#lie && ++this.#chances % oneIn === 0;
   }
 
   get #silent(): boolean {
