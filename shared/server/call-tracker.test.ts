@@ -28,9 +28,9 @@ test("it has settled with as many calls as a booting node makes, whatever become
     isSettled = true;
   });
   const call = (i: number) => tracker.track(async () => (i % 2 === 0 ? i : Promise.reject(new Error("no"))));
-  for (let i = 1; i < 250; i++) await call(i).catch(() => undefined);
+  for (let i = 1; i < 500; i++) await call(i).catch(() => undefined);
   expect(isSettled).toBe(false);
-  await call(250);
+  await call(500);
   expect(isSettled).toBe(true);
 });
 

@@ -52,10 +52,10 @@ describeWith("the benchmark in miniature", ["root", "cni-plugins", "musl", "nft"
       ...inBothStates("whole pod, ADD + DEL", "  ADD alone", "  DEL alone"),
       "peak memory of a call, -",
       ...inBothStates("whole pod by the whole program", "  ADD alone", "  DEL alone"),
+      "plugin to agent and back, -",
       ...inBothStates("12 pods at once, ADD + DEL", "  p99"),
       "calls lost in the crowd, -",
       "addresses doubled in the crowd, -",
-      "plugin to agent and back, -",
       "agent's resident memory, 12 pods, -",
       ...inBothStates("whole pod, after many others", "  ADD alone", "  DEL alone"),
     ]);

@@ -30,8 +30,8 @@ export async function measurePods(setting: Setting): Promise<Row[]> {
   const logged = { ...whole, conf: { ...whole.conf, logFile, logLevel: "debug" } };
   return [
     ...(await measureOnePod(setting, ours, whole, peer)),
-    ...(await measureCrowds(setting, ours, peer)),
     await measureRoundTrip(setting, logged, logFile, agent.lines),
+    ...(await measureCrowds(setting, ours, peer)),
     await measureMemory(setting, ours, () => agent.residentMb()),
     ...(await measureLaterPod(setting, ours, peer)),
   ];
