@@ -43,6 +43,7 @@ export interface ControllerOptions {
 export class Controller implements Running {
   /** Never: what goes wrong later is retried. */
   readonly lost = new Promise<string>(() => undefined);
+  readonly settled = undefined;
   readonly port: number;
   readonly #resources: AsyncDisposableStack;
 

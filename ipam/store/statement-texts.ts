@@ -1,4 +1,4 @@
-/** Texts of the statements that each ADD uses, put together once. Why they are written as they are: `SqliteStore.#rows`. */
+/** Statements whose texts are long or put together. Why they are written as they are: `SqliteStore.#rows`. */
 
 /**
  * A statement for each limit; these are few. The text is there already when a call asks for it: to put one together and

@@ -1,7 +1,7 @@
 import { withTimeout } from "../async/with-timeout.ts";
 import { CniCode, CniError } from "../errors.ts";
 
-/** Those of a node's pods, which all come at once when it boots, also where some are asked for twice; few have more than 250. */
+/** Those of a node's pods when it boots, also where some are asked for twice: few have more than 250. */
 const callsOfBoot = 500;
 
 /** Counts the calls in flight, so that a stopping server can wait for them and refuse new ones. */

@@ -30,7 +30,7 @@ test("the code of one that serves calls is left to the interpreter while it is n
 
 test("that of one for which nobody waits is compiled as usual from the beginning", async () => {
   const policies = heardPolicies();
-  const running = { lost: Promise.resolve("it has gone"), stop: async () => undefined };
+  const running = { lost: Promise.resolve("it has gone"), settled: undefined, stop: async () => undefined };
   expect(await runDaemon(context, async () => running)).toBe(1);
   expect(policies).toEqual([1]);
 });

@@ -9,10 +9,10 @@ export interface Running {
   /** Resolves with a sentence when it cannot continue. */
   readonly lost: Promise<string>;
   /**
-   * Resolves when it has served so many calls that many more are to be expected. Absent: nobody waits for what it does
-   * first.
+   * Resolves when it has served so many calls that many more are to be expected; `undefined` where nobody waits for what
+   * it does first. To be said by each, since one that forgets it keeps a node's first pods waiting.
    */
-  readonly settled?: Promise<void>;
+  readonly settled: Promise<void> | undefined;
   stop(): Promise<void>;
 }
 

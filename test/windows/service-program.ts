@@ -30,6 +30,7 @@ process.exitCode = await asService(io, async (supervisor) => {
     const alive = setInterval(() => undefined, 1_000);
     return {
       lost: new Promise<string>(() => undefined),
+      settled: undefined,
       async stop() {
         clearInterval(alive);
         if (await beside("linger")) await Bun.sleep(1_500);

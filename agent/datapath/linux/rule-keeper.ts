@@ -20,9 +20,9 @@ const looks = 3;
 const betweenLooksMs = 50;
 
 /**
- * What the last of several looks lacks, where each of them lacks something. While a process loads rules anew, the kernel counts those of a transaction
- * that is not in force yet, and for a moment lists old and new ones: a single look would call rules missing that never
- * were.
+ * What the last of several looks lacks, where each of them lacks something. While a process loads rules anew, the
+ * kernel counts those of a transaction that is not in force yet, and for a moment lists old and new ones: a single look
+ * would call rules missing that never were.
  */
 export async function stillMissing(look: () => readonly string[]): Promise<readonly string[]> {
   for (let left = looks - 1; ; left--) {

@@ -163,6 +163,15 @@ test("a request that does not fit is our own fault, and nothing is written behin
   expect(() => encode(veth, 64)).toThrow("longer than 64 bytes");
 });
 
+test("a name is the same as a text, also where it was written before", () => {
+  const body = (write: (writer: MessageWriter) => void): Message => ({ action: "try", type: 16, body: write });
+  const wanted = hex(encode(body((writer) => void writer.attrText(1, "pods-ä").attrText(2, "pods").attrU8(3, 4))));
+  for (let time = 0; time < 2; time++) {
+    const named = encode(body((writer) => void writer.attrName(1, "pods-ä").attrName(2, "pods").attrU8(3, 4)));
+    expect(hex(named)).toBe(wanted);
+  }
+});
+
 test("an attribute that begins and does not end, or ends twice, is our own fault", () => {
   const body = (write: (writer: MessageWriter) => void): Message => ({ action: "try", type: 16, body: write });
   expect(() => encode(body((writer) => void writer.begin(1).attrU32(2, 3)))).toThrow("has no end");
