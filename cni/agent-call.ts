@@ -108,16 +108,17 @@ export async function callAgent<Req, Res>(
   waitsMs: number,
 ): Promise<Res> {
   const timeoutMs = Math.max(1, Math.ceil(waitsMs));
+  const times = timesOf(call.startedMs, timeoutMs);
   const started = performance.now();
-  const times = timesOf(started - call.startedMs, timeoutMs);
   const about = { timeoutMs, trace: traceOf(call.request.io.env), ...times };
   const response = await call.context.ask(call.conf.socket, method, request, about);
   call.log.debug("The agent answered", { method: method.path, ms: performance.now() - started });
   return response;
 }
 
-function timesOf(elapsedMs: number, timeoutMs: number): Partial<Pick<AskedWith, "startedUptimeMs" | "untilUptimeMs">> {
+function timesOf(startedMs: number, timeoutMs: number): Partial<Pick<AskedWith, "startedUptimeMs" | "untilUptimeMs">> {
   const now = uptimeMs();
+  const elapsedMs = performance.now() - startedMs;
   return now === undefined ? {} : { startedUptimeMs: now - elapsedMs, untilUptimeMs: now + timeoutMs };
 }
 

@@ -35,7 +35,7 @@ export async function gc(call: Call): Promise<undefined> {
 
 async function retainLeases(call: Call, valid: readonly Attachment[]): Promise<void> {
   using allocator = await openStore(call);
-  const given = allocator.retain(call.request.network, valid, "releasing", performance.now() - call.startedMs);
+  const given = allocator.retain(call.request.network, valid, "releasing", () => performance.now() - call.startedMs);
   if (given.length > 0) call.log.info("Gave up attachments that the runtime does not know", { attachments: given });
 }
 

@@ -31,9 +31,11 @@ function handler(context: PluginContext, run: Run, manner: "strictly" | "lenient
     const opening = openPluginLog(request);
     const opened = opening instanceof Promise ? await opening : opening;
     const log = opened.log.with(() => fieldsOf(request));
+    // The age comes last: where the process has to wait in between, the call began earlier than it did, not later.
+    const [now, nowAtMs] = [performance.now(), Date.now()];
     const agedMs = context.agedMs?.() ?? 0;
-    const started = performance.now() - agedMs;
-    const startedAtMs = Date.now() - Math.ceil(agedMs);
+    const started = now - agedMs;
+    const startedAtMs = nowAtMs - Math.ceil(agedMs);
     const sinceMs = (): number => Math.round((performance.now() - started) * 1000) / 1000;
     if (opened.debugging)
       log.debug("Called", { args: redactArgs(request.env.args), conf: redactConf(request.conf.raw) });

@@ -145,7 +145,7 @@ async function gc(request: CniRequest, host?: PluginHost): Promise<undefined> {
   const started = performance.now();
   const valid = validAttachments(request.conf);
   using allocator = await openLeased(request, host);
-  const given = allocator?.retain(request.network, valid, "cooling", performance.now() - started) ?? [];
+  const given = allocator?.retain(request.network, valid, "cooling", () => performance.now() - started) ?? [];
   for (const owner of given) {
     request.io.log(
       `Gave up the address of "${owner.ifname}" of sandbox "${owner.sandboxId}": it is not among the attachments to keep`,

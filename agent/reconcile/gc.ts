@@ -24,7 +24,7 @@ export async function collect(context: AgentContext, request: GcRequest, call: C
   const valid = request.valid.map(({ containerId, ifname }) => ({ containerId, ifname }));
   const lastAddAt = new Map(context.lastAddAt);
   const { startedUptimeMs: began = Number.POSITIVE_INFINITY } = call;
-  context.allocator.retain(network, valid, "releasing", (uptimeMs() ?? began) - began);
+  context.allocator.retain(network, valid, "releasing", () => (uptimeMs() ?? began) - began);
   const cameSince = (owner: Owner): boolean => (context.lastAddAt.get(ownerKey(owner)) ?? 0) > began;
   const unlisted = (await context.dataPath.list())
     .filter(({ owner }) => owner.network === network && !listed.has(ownerKey(owner)) && !cameSince(owner))

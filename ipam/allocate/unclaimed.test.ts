@@ -14,10 +14,25 @@ test("peers 2: a GC frees nobody who came after its list was made, and everybody
   add("young");
   clock.ms++;
   const keep = [{ containerId: "listed", ifname: "eth0" }];
-  expect(allocator.retain("net", keep, "cooling", 2)).toEqual([ownerOf("stale")]);
+  expect(allocator.retain("net", keep, "cooling", () => 2)).toEqual([ownerOf("stale")]);
   expect(idsLeft(allocator)).toEqual(["listed", "young"]);
   // Whoever does not say since when the list is known has just made it.
   expect(allocator.retain("net", keep, "cooling")).toEqual([ownerOf("young")]);
+});
+
+test("peers 2: a GC frees nobody who came after its list was made where its process waits between two clocks", () => {
+  const { allocator, add, clock } = allocatorInMemory();
+  add("stale");
+  clock.ms += 20;
+  const made = clock.ms++;
+  add("young");
+  const ageThenWait = (): number => {
+    const ageMs = clock.ms - made;
+    clock.ms += 10;
+    return ageMs;
+  };
+  expect(allocator.retain("net", [], "cooling", ageThenWait)).toEqual([ownerOf("stale")]);
+  expect(idsLeft(allocator)).toEqual(["young"]);
 });
 
 test("peers 2: a GC frees nobody who gets a lease while it waits for the lock or reads", () => {
@@ -40,7 +55,7 @@ test("peers 2: a GC frees nobody who gets a lease while it waits for the lock or
     }
     return select(query);
   };
-  expect(allocator.retain("net", [], "cooling", 1)).toEqual([ownerOf("stale")]);
+  expect(allocator.retain("net", [], "cooling", () => 1)).toEqual([ownerOf("stale")]);
   expect(idsLeft(allocator)).toEqual(["waited for", "before the page"]);
 });
 
@@ -66,7 +81,7 @@ test.each([
     }
     return transaction(work);
   };
-  expect(allocator.retain("net", [], "cooling", 1)).toEqual([]);
+  expect(allocator.retain("net", [], "cooling", () => 1)).toEqual([]);
   expect(allocator.list().map(({ owner, state }) => [owner.sandboxId, state])).toEqual([
     [id ?? "stale", id === undefined ? "releasing" : "allocated"],
   ]);
@@ -77,5 +92,5 @@ test("leases from before the clock was set back are no younger than a list", () 
   const { allocator, add, clock } = allocatorInMemory();
   add("stale");
   clock.ms -= 86_400_000;
-  expect(allocator.retain("net", [], "cooling", 5)).toEqual([ownerOf("stale")]);
+  expect(allocator.retain("net", [], "cooling", () => 5)).toEqual([ownerOf("stale")]);
 });
