@@ -5,6 +5,7 @@ import { eventually } from "../support/agent-process.ts";
 import { describeWith } from "../support/requires.ts";
 import { Capture } from "./lab/capture.ts";
 import { Conversation } from "./lab/conversation.ts";
+import { messagesOf } from "./lab/greetings.ts";
 import { Lab } from "./lab/lab.ts";
 import type { LabNode } from "./lab/lab-node.ts";
 import type { LabPod } from "./lab/lab-pod.ts";
@@ -177,6 +178,27 @@ describeWith(
       expect(readFileSync(keyFile(lab.node(2)), "utf8")).not.toBe(old);
       expect(missing).toEqual([]);
       expect(answered).toBeGreaterThan(10);
+      expectNothingClear();
+    });
+
+    test("with a new key a node greets nobody who does not know it yet", async () => {
+      const before = (await record())["encryption"];
+      const greetings = (number: number) => messagesOf(capture, "greeting", lab.node(number).addresses[0]);
+      const { missing } = await saysDuring(near, far.address(4), async () => {
+        {
+          using _ = await lab.node(1).agent.held();
+          capture.clear();
+          utimesSync(keyFile(lab.node(2)), 0, 0);
+          await eventually(async () => (await record())["encryption"] !== before, "another public key in the registry");
+          // A dozen packets come, and their answers wait.
+          await Bun.sleep(300);
+          expect(greetings(2)).toEqual([]);
+        }
+        await reached();
+        await Bun.sleep(300);
+      });
+      expect(greetings(1)).toHaveLength(1);
+      expect(missing).toEqual([]);
       expectNothingClear();
     });
 

@@ -1,5 +1,4 @@
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { commandMs, runProgram } from "../../platform/run-program.ts";
 import {
   askForChain,
   Errno,
@@ -25,6 +24,7 @@ import {
   unmasqueradedRules,
 } from "./packet-chains.ts";
 
+import { loadScript } from "./packet-rule-script.ts";
 import { rulesProblem, stillMissing } from "./rule-keeper.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
@@ -119,9 +119,9 @@ function emptied(network: Pick<ForwardedNetwork, "bridge">): readonly string[] {
  */
 export async function installPacketRules(networks: readonly ForwardedNetwork[]): Promise<string | undefined> {
   const rules = networks.map(packetRules).join("");
-  let refusal = await load(rules);
+  let refusal = await loadScript([rules]);
   // Different chains or sets of the same names, from another program or release, are in the way.
-  if (refusal?.isAbsent === false) refusal = await load([...networks.flatMap(emptied), rules].join("\n"));
+  if (refusal?.isAbsent === false) refusal = await loadScript([...networks.flatMap(emptied), rules]);
   if (refusal === undefined) return undefined;
   // Without the program there are no rules of ours that could be in the way.
   if (refusal.isAbsent && networks.every((each) => masqueradeRules(each).length === 0 && each.multitenant !== true))
@@ -131,23 +131,8 @@ export async function installPacketRules(networks: readonly ForwardedNetwork[]):
 
 /** Removes the rules of these networks. @throws {CniError} 102 with what `nft` said */
 export async function removePacketRules(networks: readonly Pick<ForwardedNetwork, "bridge">[]): Promise<void> {
-  const refusal = await load(networks.flatMap(emptied).join("\n"));
+  const refusal = await loadScript(networks.flatMap(emptied));
   if (refusal !== undefined && !refusal.isAbsent) throw cannot("remove", refusal.reason);
-}
-
-interface Refusal {
-  readonly reason: string;
-  /** There is no such program. */
-  readonly isAbsent: boolean;
-}
-
-async function load(input: string): Promise<Refusal | undefined> {
-  const { failure, stderr, isAbsent } = await runProgram("nft", ["-f", "-"], {
-    input: `${input}\n`,
-    deadlineMs: commandMs,
-  });
-  if (failure === "") return undefined;
-  return { reason: [failure, stderr.trim()].filter((text) => text !== "").join(": "), isAbsent };
 }
 
 const cannot = (what: string, reason: string): CniError =>

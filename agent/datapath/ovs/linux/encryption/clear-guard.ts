@@ -10,6 +10,7 @@ import {
   type Table,
 } from "../../../../protocols/netlink/mod.ts";
 import { minimal, type TunnelPackets, tunnelMatch } from "../../../linux/packet-chains.ts";
+import { loadScript } from "../../../linux/packet-rule-script.ts";
 import { rulesProblem, stillMissing } from "../../../linux/rule-keeper.ts";
 import { unlessMissing } from "../../../linux/set-elements.ts";
 
@@ -162,11 +163,7 @@ export async function removeClearGuards(kept?: string): Promise<boolean> {
 const nameOf = (gateway: string): string => `inet ${guardTable(gateway).name}`;
 
 async function load(action: string, lines: readonly string[]): Promise<void> {
-  const { failure, stderr } = await runProgram("nft", ["-f", "-"], {
-    input: `${lines.join("\n")}\n`,
-    deadlineMs: commandMs,
-  });
-  if (failure === "") return;
-  const reason = [failure, stderr.trim()].filter((text) => text !== "").join(": ");
-  throw new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${reason}, wanted nftables`);
+  const refusal = await loadScript(lines);
+  if (refusal === undefined) return;
+  throw new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${refusal.reason}, wanted nftables`);
 }

@@ -15,6 +15,7 @@ import { type DeviceState, newPrivateKey, publicKeyOf } from "../../../../protoc
 import { findLink } from "../../../linux/host-links.ts";
 import type { WireGuardOptions } from "../../options.ts";
 import { HandshakeAges } from "./handshake-ages.ts";
+import { HeldInitiations } from "./held-initiations.ts";
 import { KeyLife } from "./key-life.ts";
 import { LastingTroubles } from "./lasting-troubles.ts";
 import {
@@ -51,6 +52,8 @@ export interface WireGuardNeeds extends WireGuardOptions {
   readonly nodeAddresses: readonly Cidr[];
   /** Bytes. */
   readonly mtu: number;
+  /** Interface that leads to the node's own pods. */
+  readonly gateway: string;
   /** Tells the registry again what this node says of itself; absent: the node is alone. */
   announce?(): Promise<void>;
   /** People write keys into the registry: this node cannot take another one by itself. */
@@ -92,6 +95,7 @@ export class WireGuard implements AsyncDisposable {
   /** Keys of peers that are not wanted and had nothing to carry at the last look. */
   #idle: ReadonlySet<string> = new Set();
   readonly #ages = new HandshakeAges();
+  readonly #initiations: HeldInitiations;
   #life: KeyLife | undefined;
   /** By the clock, of the latest handshake of which the key's life has not heard. */
   #handshakeMs = 0;
@@ -99,6 +103,7 @@ export class WireGuard implements AsyncDisposable {
   constructor(needs: WireGuardNeeds) {
     this.#needs = needs;
     this.#troubles = new LastingTroubles(needs.logger, (trouble) => needs.tell(trouble));
+    this.#initiations = new HeldInitiations(needs.gateway, needs.port);
     this.#ownFamilies = new Set(needs.nodeAddresses.map(({ ip }) => ip.family));
     this.#loop = new ReconcileLoop({
       what: "the keys between the nodes",
@@ -282,7 +287,7 @@ export class WireGuard implements AsyncDisposable {
   /**
    * Takes a new key. First the device has it: what goes to others waits there (128 packets for each), and what comes with
    * the keys of before is still read. When the registry tells it, each of the others greets at once and gets what
-   * waited. Where the registry does not take it, the key of before is used again.
+   * waited; until then this node greets nobody. Where the registry does not take it, the key of before is used again.
    */
   async #rotate(announce: () => Promise<void>): Promise<void> {
     const { dataDir, logger } = this.#needs;
@@ -291,6 +296,7 @@ export class WireGuard implements AsyncDisposable {
     await announce();
     const [old, next] = [privateKeyIn(dataDir), newPrivateKey()];
     const madeMs = privateKeyMadeMs(dataDir);
+    await this.#initiations.hold();
     keepPrivateKey(dataDir, next);
     try {
       await device.change({ privateKey: next });
@@ -300,6 +306,8 @@ export class WireGuard implements AsyncDisposable {
       restorePrivateKey(dataDir, old, madeMs);
       this.#rotateFromMs = performance.now() + rotateAgainMs;
       this.#mustAnnounce = true;
+      // Where that fails it is over in five seconds.
+      await this.#initiations.release().catch(() => undefined);
       await device.change({ privateKey: old });
       throw caught;
     }
