@@ -252,16 +252,9 @@ export class Allocator implements Disposable {
    * leases is a transaction of its own: where there are very many, other processes wait for a page and not for all.
    * @param listAgeMs how old `keep` is (absent: just made): leases that were given since then cannot be on it and are kept
    */
-  retain(
-    network: string,
-    keep: readonly Attachment[],
-    to: LeftState,
-    listAgeMs: () => number = () => -1,
-  ): readonly Owner[] {
-    // Taken before waiting for the lock, because others get leases meanwhile. The age comes second: a process that has to
-    // wait between the two takes the list for older than it is, not for newer.
-    const nowMs = this.#env.now();
-    const sinceMs = nowMs - listAgeMs();
+  retain(network: string, keep: readonly Attachment[], to: LeftState, listAgeMs = (): number => -1): readonly Owner[] {
+    // Before it waits for the lock, and before the age: a wait in between makes the list older than it is, not newer.
+    const sinceMs = this.#env.now() - listAgeMs();
     this.#store.transaction((): void => completeByList(this.#store, network, keep));
     const owners = new Map<string, Owner>();
     for (const page of this.#unclaimedPages(network, keep, sinceMs)) {
