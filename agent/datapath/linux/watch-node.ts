@@ -106,7 +106,8 @@ class KernelChanges implements Disposable {
         if (is === "left") return isPort(index);
         if (is === "up") return this.#down.delete(index);
         // An interface of ours that comes or goes.
-        if (change.group() === linkGroup.beingMade || change.group() === linkGroup.toDelete) return false;
+        const group = change.group();
+        if (group === linkGroup.beingMade || group === linkGroup.toDelete) return false;
         const wasDown = is === "gone" ? this.#down.delete(index) : this.#down.has(index);
         if (is === "down") this.#down.add(index);
         return is === "gone" || !wasDown;
