@@ -34,6 +34,8 @@ type Verb = (request: CniRequest, host: PluginHost | undefined) => Promise<strin
 
 /** A daemon that has the store open, and runs a call in place of a process of its own. */
 export interface PluginHost {
+  /** Milliseconds since the call began, in its caller's process. */
+  agedMs(): number;
   /** Runs the call, unless only a process of the caller's own can, and sees what becomes of it. */
   guard(request: CniRequest, run: () => Promise<string | undefined>): Promise<string | undefined>;
   /** The store of this data directory; disposing of it leaves it open. */
@@ -145,7 +147,9 @@ async function gc(request: CniRequest, host?: PluginHost): Promise<undefined> {
   const started = performance.now();
   const valid = validAttachments(request.conf);
   using allocator = await openLeased(request, host);
-  const given = allocator?.retain(request.network, valid, "cooling", () => performance.now() - started) ?? [];
+  // A call that another process runs may have waited for that.
+  const listAgeMs = (): number => host?.agedMs() ?? performance.now() - started;
+  const given = allocator?.retain(request.network, valid, "cooling", listAgeMs) ?? [];
   for (const owner of given) {
     request.io.log(
       `Gave up the address of "${owner.ifname}" of sandbox "${owner.sandboxId}": it is not among the attachments to keep`,

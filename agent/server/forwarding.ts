@@ -1,6 +1,5 @@
 import { runHostedPlugin } from "../../cni/hosted.ts";
 import { ipamRunner } from "../../ipam/service/mod.ts";
-import { uptimeMs } from "../../shared/os/uptime.ts";
 import { callDirectly } from "../../shared/server/direct-call.ts";
 import type { Forwarding } from "../../shared/server/forward/forwarded-calls.ts";
 import type { CniRunner } from "../../shared/server/forward/run-forwarded.ts";
@@ -22,12 +21,12 @@ const answerMs = 100;
 export function agentForwarding(context: AgentContext, rpcs: readonly Rpc[], isReady: () => boolean): Forwarding {
   const { allocator } = context;
   const { socket, dataDir } = context.config;
-  const plugin: CniRunner = (io, { call, signal, pass, take }) =>
+  const plugin: CniRunner = (io, { signal, agedMs, pass, take }) =>
     runHostedPlugin(io, {
       socket,
       dataDir,
       borrowStore: () => allocator.lend(),
-      agedMs: () => Math.max(0, (uptimeMs() ?? 0) - call.startedUptimeMs),
+      agedMs,
       pass,
       take: (timeoutMs) => (isReady() ? take(timeoutMs) : pass()),
       ask: (address, method, request, { timeoutMs, trace, startedUptimeMs, untilUptimeMs }) =>

@@ -22,10 +22,11 @@ afterEach(() => {
 class Passed extends Error {}
 
 /** What a server did with a call, in order, and what it answered. */
-async function run(command: string, ipam: object, more: Partial<ForwardingServer> = {}, top: object = {}) {
+async function run(command: string, ipam: object, more: Partial<ForwardingServer> = {}, top: object = {}, agedMs = 0) {
   const told: string[] = [];
   const written: string[] = [];
-  const hosted: Pick<HostedCall, "pass" | "lose" | "take"> = {
+  const hosted: Pick<HostedCall, "agedMs" | "pass" | "lose" | "take"> = {
+    agedMs: () => agedMs,
     pass: () => {
       told.push("pass");
       throw new Passed();
@@ -83,6 +84,17 @@ test.each<readonly [string, string, object, Partial<ForwardingServer>]>([
   const { told } = await run(command, ipam, more);
   expect(told).toEqual(["pass"]);
   expect(allocator.list()).toEqual([]);
+});
+
+test("a GC that has waited for the server frees nobody who came meanwhile", async () => {
+  await run("ADD", sets(1));
+  const gc = (agedMs: number) => run("GC", sets(1), {}, { "cni.dev/valid-attachments": [] }, agedMs);
+  expect(await gc(60_000)).toMatchObject({ status: 0, told: [taken] });
+  expect(allocator.list().map(({ state }) => state)).toEqual(["allocated"]);
+  // So that it was given before a list that is new.
+  await Bun.sleep(2);
+  expect(await gc(0)).toMatchObject({ status: 0, told: [taken] });
+  expect(allocator.list().map(({ state }) => state)).toEqual(["cooling"]);
 });
 
 test("as many sets as take no time are the server's", async () => {

@@ -22,6 +22,7 @@ export interface ForwardingServer {
 export function ipamRunner({ allocator, dataDir, isReady = () => true }: ForwardingServer): CniRunner {
   return (io, hosted) =>
     runIpamPlugin(io, {
+      agedMs: () => hosted.agedMs(),
       async guard({ conf, network, env }, run) {
         if (!isReady() || !isIn(dataDir, conf)) hosted.pass();
         try {

@@ -36,6 +36,8 @@ export interface HostedCall {
   readonly call: ForwardedCall;
   /** Aborted when the caller has gone. */
   readonly signal: EndSignal;
+  /** Milliseconds since the call began, in its caller's process. */
+  agedMs(): number;
   /**
    * Has the caller run the call itself, because only its process can; before anything has been changed.
    * @throws always
@@ -85,13 +87,15 @@ export async function runForwarded(
     // Callers on the way up may handle this error in any way.
     throw new CniError(CniCode.tryAgainLater, "Cannot run the call here: it is its caller's", { cause });
   };
+  const agedMs = (): number => Math.max(0, (uptimeMs() ?? 0) - call.startedUptimeMs);
   const hosted: HostedCall = {
     call,
     signal: caller.signal,
+    agedMs,
     pass: () => end({ t: "pass" }),
     lose: (cause) => end({ t: "lost" }, cause),
     take(timeoutMs) {
-      const moreMs = Math.floor(timeoutMs - ((uptimeMs() ?? 0) - call.startedUptimeMs));
+      const moreMs = Math.floor(timeoutMs - agedMs());
       if (caller.signal.aborted || moreMs < 1) end({ t: "pass" });
       caller.taken(moreMs);
     },
