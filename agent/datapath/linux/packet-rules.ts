@@ -1,4 +1,3 @@
-import { CniCode, CniError } from "../../../shared/errors.ts";
 import {
   askForChain,
   Errno,
@@ -24,7 +23,7 @@ import {
   unmasqueradedRules,
 } from "./packet-chains.ts";
 
-import { loadScript } from "./packet-rule-script.ts";
+import { loadScript, refused } from "./packet-rule-script.ts";
 import { rulesProblem, stillMissing } from "./rule-keeper.ts";
 
 /** A network whose pods' packets the node's kernel forwards. */
@@ -126,17 +125,14 @@ export async function installPacketRules(networks: readonly ForwardedNetwork[]):
   // Without the program there are no rules of ours that could be in the way.
   if (refusal.isAbsent && networks.every((each) => masqueradeRules(each).length === 0 && each.multitenant !== true))
     return 'the node has no packet rules, as "nft" is not installed: pods may reach what the node serves to itself alone';
-  throw cannot("install", refusal.reason);
+  throw refused("install the packet rules", refusal);
 }
 
 /** Removes the rules of these networks. @throws {CniError} 102 with what `nft` said */
 export async function removePacketRules(networks: readonly Pick<ForwardedNetwork, "bridge">[]): Promise<void> {
   const refusal = await loadScript(networks.flatMap(emptied));
-  if (refusal !== undefined && !refusal.isAbsent) throw cannot("remove", refusal.reason);
+  if (refusal !== undefined && !refusal.isAbsent) throw refused("remove the packet rules", refusal);
 }
-
-const cannot = (what: string, reason: string): CniError =>
-  new CniError(CniCode.interfaceFailure, `Cannot ${what} the packet rules: ${reason}, wanted nftables`);
 
 /**
  * What is missing of the rules, as after somebody loaded rules of their own with `flush ruleset`. They are counted by

@@ -1,4 +1,3 @@
-import { CniCode, CniError } from "../../../../../shared/errors.ts";
 import { type Cidr, formatCidr } from "../../../../../shared/net/ip.ts";
 import { commandMs, runProgram } from "../../../../platform/run-program.ts";
 import {
@@ -10,7 +9,7 @@ import {
   type Table,
 } from "../../../../protocols/netlink/mod.ts";
 import { minimal, type TunnelPackets, tunnelMatch } from "../../../linux/packet-chains.ts";
-import { loadScript } from "../../../linux/packet-rule-script.ts";
+import { requireScript } from "../../../linux/packet-rule-script.ts";
 import { rulesProblem, stillMissing } from "../../../linux/rule-keeper.ts";
 import { unlessMissing } from "../../../linux/set-elements.ts";
 
@@ -103,7 +102,7 @@ export class ClearGuard {
         ...rules.map((rule) => `add rule ${table} ${name} ${rule}`),
       ]),
     ];
-    await load("keep packets from leaving in clear", lines);
+    await requireScript("keep packets from leaving in clear", lines);
   }
 
   /** With other devices from now on. @throws {CniError} 102 */
@@ -153,7 +152,7 @@ export async function removeClearGuards(kept?: string): Promise<boolean> {
   const own = kept === undefined ? undefined : guardTable(kept).name;
   const gone = names.filter((name) => name.startsWith(prefix) && name !== own);
   if (gone.length > 0)
-    await load(
+    await requireScript(
       action,
       gone.map((name) => `delete table inet ${name}`),
     );
@@ -161,9 +160,3 @@ export async function removeClearGuards(kept?: string): Promise<boolean> {
 }
 
 const nameOf = (gateway: string): string => `inet ${guardTable(gateway).name}`;
-
-async function load(action: string, lines: readonly string[]): Promise<void> {
-  const refusal = await loadScript(lines);
-  if (refusal === undefined) return;
-  throw new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${refusal.reason}, wanted nftables`);
-}

@@ -1,5 +1,4 @@
-import { CniCode, CniError } from "../../../../../shared/errors.ts";
-import { loadScript } from "../../../linux/packet-rule-script.ts";
+import { requireScript } from "../../../linux/packet-rule-script.ts";
 import { guardTable } from "./clear-guard.ts";
 
 /**
@@ -50,10 +49,8 @@ export class HeldInitiations {
     return this.#load("let handshakes go", [`flush set ${this.#table} held-ports`]);
   }
 
-  async #load(action: string, lines: readonly string[]): Promise<void> {
+  #load(action: string, lines: readonly string[]): Promise<void> {
     const set = `add set ${this.#table} held-ports { type inet_service; flags timeout; }`;
-    const refusal = await loadScript([`table ${this.#table}`, set, ...lines]);
-    if (refusal === undefined) return;
-    throw new CniError(CniCode.interfaceFailure, `Cannot ${action}: ${refusal.reason}, wanted nftables`);
+    return requireScript(action, [`table ${this.#table}`, set, ...lines]);
   }
 }
