@@ -136,7 +136,7 @@ describeWith("on a socket with a crowd that wants nothing", ["root", "linux"], (
     async (manner, count) => {
       const idle = await slowest(statusOfProgram);
       await using _ = await Clients.connect(home.socket, count, manner);
-      expect(await slowest(statusOfCall)).toBeLessThan(20 * idle);
+      expect(await slowest(statusOfCall)).toBeLessThan(15 * idle);
       await pods(1);
     },
   );
