@@ -23,11 +23,12 @@ export const ownerParts = (owner: Owner): readonly string[] => [owner.network, o
  */
 export function hostIfname(owner: Owner, pod: Pod | undefined): string {
   const readable = prefixOf((pod === undefined || pod.name === "" ? owner.sandboxId : pod.name).toLowerCase());
-  const hash = digest("host name", ...ownerParts(owner), pod?.namespace ?? "", pod?.name ?? "");
+  const { network, sandboxId, ifname } = owner;
+  const hash = digest("host name", network, sandboxId, ifname, pod?.namespace ?? "", pod?.name ?? "");
   return `${readable === "" ? "pod" : readable}-${lastDigits(hash)}`;
 }
 
-const digits = "0123456789abcdefghijklmnopqrstuvwxyz";
+const digits = 36;
 /** So many of the hash's bytes make a number that is exact. */
 const numberBytes = 6;
 
@@ -35,13 +36,7 @@ const numberBytes = 6;
 function lastDigits(hash: Uint8Array): string {
   let number = 0;
   for (let i = 0; i < numberBytes; i++) number = number * 256 + (hash[i] ?? 0);
-  let text = "";
-  for (let i = 0; i < hashChars; i++) {
-    const digit = number % digits.length;
-    text = `${digits.charAt(digit)}${text}`;
-    number = (number - digit) / digits.length;
-  }
-  return text;
+  return (number % digits ** hashChars).toString(digits).padStart(hashChars, "0");
 }
 
 const dash = 45;

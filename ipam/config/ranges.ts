@@ -108,5 +108,13 @@ export function rangeOf(set: RangeSet, ip: Ip): Range | undefined {
 /** `start-end`. */
 export const formatRange = (range: Range): string => `${formatIp(range.start)}-${formatIp(range.end)}`;
 
+const texts = new WeakMap<RangeSet, string>();
+
 /** `start-end[,start-end]`. Also names the set in the store, because its place in the list may change. */
-export const formatRangeSet = (set: RangeSet): string => set.map(formatRange).join(",");
+export function formatRangeSet(set: RangeSet): string {
+  const known = texts.get(set);
+  if (known !== undefined) return known;
+  const text = set.map(formatRange).join(",");
+  texts.set(set, text);
+  return text;
+}

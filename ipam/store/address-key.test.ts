@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { formatIp, parseIp } from "../../shared/net/ip.ts";
-import { distance, ipOfKey, ipOfNumber, keyOf, numberOf, numberOfKey } from "./address-key.ts";
+import { distance, ipOfKey, ipOfNumber, keyBefore, keyBehind, keyOf, numberOf, numberOfKey } from "./address-key.ts";
 
 const ordered = [
   "::",
@@ -38,4 +38,19 @@ test("distances are exact across the places where the lower bytes begin anew", (
   expect(from("0.0.0.0", "255.255.255.255")).toBe(2 ** 32 - 1);
   expect(from("fd00::ffff:ffff:fffe", "fd00::1:0:0:3")).toBe(5);
   expect(from("fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fe00::")).toBe(1);
+});
+
+test.each(["::", "10.0.0.1", "10.0.0.255", "10.255.255.255", "255.255.255.255", "fd00::ffff:ffff:ffff:ffff"])(
+  "the key behind that of %s is of the next number, and before it comes its own",
+  (text) => {
+    const key = keyOf(parseIp(text)!);
+    expect(numberOfKey(keyBehind(key))).toBe(numberOfKey(key) + 1n);
+    expect(keyBefore(keyBehind(key))).toEqual(key);
+  },
+);
+
+test("no key lies behind the last one or before the first", () => {
+  const last = new Uint8Array(16).fill(255);
+  expect(keyBehind(last)).toEqual(last);
+  expect(keyBefore(new Uint8Array(16))).toEqual(new Uint8Array(16));
 });

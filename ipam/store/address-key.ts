@@ -39,6 +39,28 @@ export function keyOfNumber(number: bigint): AddressKey {
   return new Uint8Array(view.buffer);
 }
 
+/** The key of the next address; of the last one of all its own. Without a number of any length, as in `keyOf`. */
+export function keyBehind(key: AddressKey): AddressKey {
+  const next = key.slice();
+  for (let i = keyBytes - 1; i >= 0; i--) {
+    const byte = next[i] ?? 0;
+    next[i] = byte + 1;
+    if (byte < 255) return next;
+  }
+  return key;
+}
+
+/** The key of the address before; of the first one of all its own. */
+export function keyBefore(key: AddressKey): AddressKey {
+  const previous = key.slice();
+  for (let i = keyBytes - 1; i >= 0; i--) {
+    const byte = previous[i] ?? 0;
+    previous[i] = byte - 1;
+    if (byte > 0) return previous;
+  }
+  return key;
+}
+
 export function numberOfKey(key: AddressKey): bigint {
   const view = new DataView(key.buffer, key.byteOffset, 16);
   return (view.getBigUint64(0) << 64n) | view.getBigUint64(8);

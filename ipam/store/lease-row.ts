@@ -39,10 +39,15 @@ export function leaseOf(row: LeaseRow): Lease {
   };
 }
 
-/** All columns after the key, `network` and `address`, in the table's order. */
-export function columnsOf(lease: Lease): readonly SQLInputValue[] {
+/** `network` and `address`, the first of the columns. */
+export const keyColumns = 2;
+
+/** All columns in the table's order. */
+export function columnsOf(lease: Lease): SQLInputValue[] {
   const { owner, gateway, pod } = lease;
   return [
+    owner.network,
+    keyOf(lease.address.ip),
     lease.address.prefix,
     gateway === undefined ? null : keyOf(gateway),
     lease.rangeSet,

@@ -9,13 +9,15 @@ import {
   distance,
   ipOfKey,
   ipOfNumber,
+  keyBefore,
+  keyBehind,
   keyOf,
   keyOfNumber,
   lastNumber,
   numberOf,
   numberOfKey,
 } from "./address-key.ts";
-import { columnsOf, type LeaseRow, leaseOf } from "./lease-row.ts";
+import { columnsOf, keyColumns, type LeaseRow, leaseOf } from "./lease-row.ts";
 import { isDamage, storeError } from "./sqlite-errors.ts";
 import {
   checkpoint,
@@ -25,7 +27,18 @@ import {
   openOwnDatabase,
   retryFailed,
 } from "./sqlite-open.ts";
-import { longestCooling, nearestRun, nearestRuns, ownersLeases } from "./statement-texts.ts";
+import {
+  type AdjacentRow,
+  addLease,
+  adjacentRuns,
+  changeLease,
+  longestCooling,
+  nearestRun,
+  ownersLeases,
+  type RunAround,
+  type RunRow,
+  runAround,
+} from "./statement-texts.ts";
 import {
   type LeaseQuery,
   type PodPlace,
@@ -42,8 +55,6 @@ interface Run {
   readonly last: bigint;
 }
 
-const assignments =
-  "(prefix, gateway, range_set, sandbox_id, ifname, state, pod_namespace, pod_name, pod_uid, boot_id, generation, allocated_at_ms, released_at_ms, sticky) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const lowest = keyOfNumber(0n);
 const highest = keyOfNumber(lastNumber);
 
@@ -174,28 +185,24 @@ export class SqliteStore implements Store {
 
   put(lease: Lease): void {
     assert(this.#inTransaction, "leases change inside a transaction");
+    const columns = columnsOf(lease);
     const { network } = lease.owner;
     const key = keyOf(lease.address.ip);
-    const columns = columnsOf(lease);
-    const added = this.#changes(
-      "INSERT INTO lease VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-      ...[network, key, ...columns],
-    );
-    if (added > 0) this.#take(network, numberOf(lease.address.ip));
-    else this.#changes(`UPDATE lease SET ${assignments} WHERE network = ? AND address = ?`, ...columns, network, key);
+    if (this.#use(addLease, columns, changesOf) > 0) this.#take(network, key);
+    else this.#changes(changeLease, ...columns.slice(keyColumns), network, key);
   }
 
   remove(lease: Lease): void {
     assert(this.#inTransaction, "leases change inside a transaction");
     const { network } = lease.owner;
-    const { ip } = lease.address;
-    const removed = this.#changes("DELETE FROM lease WHERE network = ? AND address = ?", network, keyOf(ip));
-    if (removed > 0) this.#give(network, numberOf(ip));
+    const key = keyOf(lease.address.ip);
+    const removed = this.#changes("DELETE FROM lease WHERE network = ? AND address = ?", network, key);
+    if (removed > 0) this.#give(network, key);
   }
 
   nextFree(network: string, from: Ip): Ip {
-    const run = this.#runUpTo(network, keyOf(from));
-    return run === undefined || run.last < numberOf(from) ? from : ipOfNumber(from.family, run.last + 1n);
+    const run = this.#runAround(network, keyOf(from));
+    return run?.covers === 1 ? ipOfNumber(from.family, numberOfKey(run.last) + 1n) : from;
   }
 
   count(network: string, from: Ip, to: Ip, cooledByMs: number): TakenCount {
@@ -285,38 +292,42 @@ export class SqliteStore implements Store {
     });
   }
 
-  /** The nearest of the runs that begin at this address or before. */
+  /** The same in numbers. */
   #runUpTo(network: string, address: AddressKey): Run | undefined {
     const row = this.#row<RunRow>(nearestRun, network, address);
     return row === undefined ? undefined : runOf(row);
   }
 
   /** A free address joins the runs on either side of it. */
-  #take(network: string, number: bigint): void {
-    // Behind the last address of all there is none that could be taken.
-    const upTo = keyOfNumber(number === lastNumber ? number : number + 1n);
-    const near = this.#all<RunRow>(nearestRuns, network, upTo).map(runOf);
-    const after = near.find((run) => run.first === number + 1n);
-    const before = near.find((run) => run.last === number - 1n);
+  #take(network: string, key: AddressKey): void {
+    const behind = keyBehind(key);
+    const near = this.#all<AdjacentRow>(adjacentRuns, keyBefore(key), behind, network, behind);
+    const before = near.find((run) => run.ends_before === 1);
+    const after = near.find((run) => run.begins_behind === 1);
     if (after !== undefined) this.#dropRun(network, after);
-    this.#setRun(network, { first: before?.first ?? number, last: after?.last ?? number });
+    this.#setRun(network, { first: before?.first ?? key, last: after?.last ?? key });
   }
 
   /** An address leaves its run, which may fall into two. */
-  #give(network: string, number: bigint): void {
-    const run = this.#runUpTo(network, keyOfNumber(number));
-    assert(run !== undefined && run.last >= number, "an address with a lease is in a run");
-    if (run.first < number) this.#setRun(network, { first: run.first, last: number - 1n });
-    else this.#dropRun(network, run);
-    if (run.last > number) this.#setRun(network, { first: number + 1n, last: run.last });
+  #give(network: string, key: AddressKey): void {
+    const run = this.#runAround(network, key);
+    assert(run?.covers === 1, "an address with a lease is in a run");
+    if (run.begins === 1) this.#dropRun(network, run);
+    else this.#setRun(network, { first: run.first, last: keyBefore(key) });
+    if (run.ends === 0) this.#setRun(network, { first: keyBehind(key), last: run.last });
   }
 
-  #setRun(network: string, { first, last }: Run): void {
-    this.#changes("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", network, keyOfNumber(first), keyOfNumber(last));
+  /** The nearest of the runs that begin at this address or before: the one that the address lies in, where it does. */
+  #runAround(network: string, key: AddressKey): RunAround | undefined {
+    return this.#row<RunAround>(runAround, key, key, key, network, key);
   }
 
-  #dropRun(network: string, { first }: Run): void {
-    this.#changes("DELETE FROM taken WHERE network = ? AND first = ?", network, keyOfNumber(first));
+  #setRun(network: string, { first, last }: RunRow): void {
+    this.#changes("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", network, first, last);
+  }
+
+  #dropRun(network: string, { first }: Pick<RunRow, "first">): void {
+    this.#changes("DELETE FROM taken WHERE network = ? AND first = ?", network, first);
   }
 
   #run(sql: string): void {
@@ -384,10 +395,5 @@ type Use<T> = (statement: StatementSync, values: SQLInputValue[]) => T;
 const rowsOf = (statement: StatementSync, values: SQLInputValue[]) => statement.all(...values);
 const rowOf = (statement: StatementSync, values: SQLInputValue[]) => statement.get(...values);
 const changesOf = (statement: StatementSync, values: SQLInputValue[]) => Number(statement.run(...values).changes);
-
-interface RunRow {
-  readonly first: AddressKey;
-  readonly last: AddressKey;
-}
 
 const runOf = (row: RunRow): Run => ({ first: numberOfKey(row.first), last: numberOfKey(row.last) });

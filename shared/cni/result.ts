@@ -17,19 +17,17 @@ import { atLeast, type CniVersion } from "./versions.ts";
  * an old version number, and one that does not ignores them.
  */
 export function encodeResult(result: CniResult, version: CniVersion): string {
-  const body = atLeast(version, "0.3.0") ? modern(result, version) : legacy(result);
-  return JSON.stringify({ cniVersion: version, ...body });
+  return JSON.stringify(atLeast(version, "0.3.0") ? modern(result, version) : legacy(result, version));
 }
 
+/** What there is none of has no key: its value is `undefined`. */
 function modern(result: CniResult, version: CniVersion): Record<string, unknown> {
   const with10 = atLeast(version, "1.0.0");
   const with11 = atLeast(version, "1.1.0");
-  const body: Record<string, unknown> = {};
   // Loops, since a function for each element costs an ADD as much as the text itself.
   const interfaces: unknown[] = [];
   for (const { name, mac, sandbox, mtu, socketPath, pciID } of result.interfaces)
     interfaces.push(with11 ? { name, mac, sandbox, mtu, socketPath, pciID } : { name, mac, sandbox });
-  if (interfaces.length > 0) body["interfaces"] = interfaces;
   const ips: unknown[] = [];
   for (const ip of result.ips) {
     ips.push({
@@ -39,20 +37,23 @@ function modern(result: CniResult, version: CniVersion): Record<string, unknown>
       gateway: ip.gateway === undefined ? undefined : formatIp(ip.gateway),
     });
   }
-  body["ips"] = ips;
   const routes: unknown[] = [];
   for (const { dst, gw, mtu, advmss, priority, table, scope } of result.routes) {
     const via = gw === undefined ? undefined : formatIp(gw);
     routes.push({ dst: formatCidr(dst), gw: via, mtu, advmss, priority, table, scope });
   }
-  if (routes.length > 0) body["routes"] = routes;
-  // Before 1.0.0 `dns` was always there; from 1.0.0 on it is left out when it says nothing.
   const dns = dnsOf(result.dns);
-  if (!with10 || Object.keys(dns).length > 0) body["dns"] = dns;
-  return body;
+  return {
+    cniVersion: version,
+    interfaces: interfaces.length > 0 ? interfaces : undefined,
+    ips,
+    routes: routes.length > 0 ? routes : undefined,
+    // Before 1.0.0 it was always there; from 1.0.0 on it is left out when it says nothing.
+    dns: dns ?? (with10 ? undefined : {}),
+  };
 }
 
-function legacy(result: CniResult): Record<string, unknown> {
+function legacy(result: CniResult, version: CniVersion): Record<string, unknown> {
   const family = (wanted: 4 | 6): Record<string, unknown> | undefined => {
     const ip = result.ips.find((candidate) => candidate.address.ip.family === wanted);
     if (ip === undefined) return undefined;
@@ -63,7 +64,7 @@ function legacy(result: CniResult): Record<string, unknown> {
       routes: routes.length > 0 ? routes : undefined,
     };
   };
-  return { ip4: family(4), ip6: family(6), dns: dnsOf(result.dns) };
+  return { cniVersion: version, ip4: family(4), ip6: family(6), dns: dnsOf(result.dns) ?? {} };
 }
 
 const plainRoute = (route: CniRoute): Record<string, unknown> => ({
@@ -71,13 +72,15 @@ const plainRoute = (route: CniRoute): Record<string, unknown> => ({
   gw: route.gw === undefined ? undefined : formatIp(route.gw),
 });
 
-function dnsOf(dns: CniDns): Record<string, unknown> {
-  const out: Record<string, unknown> = {};
-  if (dns.nameservers !== undefined && dns.nameservers.length > 0) out["nameservers"] = dns.nameservers;
-  if (dns.domain !== undefined && dns.domain !== "") out["domain"] = dns.domain;
-  if (dns.search !== undefined && dns.search.length > 0) out["search"] = dns.search;
-  if (dns.options !== undefined && dns.options.length > 0) out["options"] = dns.options;
-  return out;
+/** `undefined` where it says nothing. */
+function dnsOf(dns: CniDns): Record<string, unknown> | undefined {
+  const nameservers = dns.nameservers?.length === 0 ? undefined : dns.nameservers;
+  const domain = dns.domain === "" ? undefined : dns.domain;
+  const search = dns.search?.length === 0 ? undefined : dns.search;
+  const options = dns.options?.length === 0 ? undefined : dns.options;
+  const saysNothing =
+    nameservers === undefined && domain === undefined && search === undefined && options === undefined;
+  return saysNothing ? undefined : { nameservers, domain, search, options };
 }
 
 /**

@@ -43,8 +43,8 @@ export class ServedConnection {
   readonly #options: ServedOptions;
   /** Absent until the first byte tells which one it is. Most connections carry one forwarded call and need no HTTP/2 state. */
   #protocol: ServerConnection | ForwardedConnection | undefined;
-  /** Bytes that the kernel has not taken yet. */
-  #unsent: Uint8Array = new Uint8Array(0);
+  /** Bytes that the kernel has not taken yet, where there are some. */
+  #unsent: Uint8Array | undefined;
   #flushDue = false;
   #opening: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
@@ -80,8 +80,9 @@ export class ServedConnection {
   }
 
   receive(chunk: Uint8Array): void {
-    if (chunk.length === 0) return;
-    this.#protocol ??= this.#begin(chunk[0]);
+    const first = chunk[0];
+    if (first === undefined) return;
+    this.#protocol ??= this.#begin(first);
     const protocol = this.#protocol;
     const { requests } = protocol;
     protocol.receive(chunk);
@@ -106,28 +107,30 @@ export class ServedConnection {
     // Nothing can be written any more, such as the answer to a late PING.
     if (this.#served) this.#protocol?.take();
     else this.#write();
-    if (this.#unsent.length === 0 && this.#protocol?.isOver) this.#over();
+    if (this.#unsent === undefined && this.#protocol?.isOver) this.#over();
   }
 
   #write(): void {
-    const stalled = this.#unsent.length > 0;
+    const stalled = this.#unsent !== undefined;
     for (;;) {
-      if (this.#unsent.length === 0) this.#unsent = this.#protocol?.take() ?? this.#unsent;
-      if (this.#unsent.length === 0) break;
-      const written = this.#socket.write(this.#unsent);
+      const unsent = this.#unsent ?? this.#protocol?.take();
+      this.#unsent = unsent;
+      if (unsent === undefined) break;
+      const written = this.#socket.write(unsent);
       if (written < 0) {
         // The peer has closed, which a paused socket would not report.
         this.#socket.terminate();
         return;
       }
-      if (written > 0) {
-        this.#activeMs = performance.now();
-        this.#unsent = this.#unsent.subarray(written);
+      if (written > 0) this.#activeMs = performance.now();
+      if (written < unsent.length) {
+        this.#unsent = unsent.subarray(written);
+        break;
       }
-      if (this.#unsent.length > 0) break;
+      this.#unsent = undefined;
     }
-    if (this.#unsent.length > 0 && !stalled) this.#socket.pause();
-    if (this.#unsent.length === 0 && stalled) this.#socket.resume();
+    if (this.#unsent !== undefined && !stalled) this.#socket.pause();
+    if (this.#unsent === undefined && stalled) this.#socket.resume();
   }
 
   /**
@@ -152,7 +155,7 @@ export class ServedConnection {
   sweep(nowMs: number): void {
     this.#protocol?.refresh();
     if (nowMs - this.#activeMs < limits.idleConnectionMs) return;
-    if (this.#unsent.length > 0) this.#socket.terminate();
+    if (this.#unsent !== undefined) this.#socket.terminate();
     else if (this.isHandling) return;
     else if (this.#leaving) this.#socket.terminate();
     else this.leave();

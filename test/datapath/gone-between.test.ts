@@ -87,7 +87,7 @@ describeWith("what is gone between a look and the next", ["root"], () => {
       const socket = openSocketIn(namespace);
       const dump: NetlinkSocket["dump"] = socket.dump.bind(socket);
       socket.dump = (message, read) => {
-        if (message.action.includes("addresses")) ip("link", "del", host.name);
+        if (message.action().includes("addresses")) ip("link", "del", host.name);
         return dump(message, read);
       };
       return socket;

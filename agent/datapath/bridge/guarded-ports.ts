@@ -1,6 +1,6 @@
 import type { Owner } from "../../../shared/cni/types.ts";
 import { formatIp } from "../../../shared/net/ip.ts";
-import { formatMac } from "../../../shared/net/mac.ts";
+import { formatMac, parseMac } from "../../../shared/net/mac.ts";
 import { type Link, listPortMacs, type NetlinkSocket, readPortMac, setLink } from "../../protocols/netlink/mod.ts";
 import { gatewayAddress } from "../addresses.ts";
 import { mismatch } from "../linux/compare.ts";
@@ -67,12 +67,13 @@ export class GuardedPorts {
     for (const { link } of this.#attachments()) {
       const { name, index } = link;
       const mac = this.#guard.at(index)?.mac;
+      const bytes = parseMac(mac ?? "");
       // The pod of this port has gone.
-      if (mac === undefined) continue;
+      if (bytes === undefined) continue;
       if (link.up && isPodPort(link, bridge, hairpin) && declared.get(index) === mac) continue;
       const refusals = socket.batch([
         setLink(name, index, { master: bridge.index }),
-        ...podPort(link, mac, hairpin),
+        ...podPort(link, bytes, hairpin),
         setLink(name, index, { up: true }),
       ]);
       const refusal = refusals.find((one) => one !== undefined);

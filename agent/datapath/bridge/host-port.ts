@@ -1,6 +1,4 @@
-import { parseMac } from "../../../shared/net/mac.ts";
 import { addPortMac, type Link, type Message, setPodPort } from "../../protocols/netlink/mod.ts";
-import { linkLocalOf } from "../addresses.ts";
 import { mismatch } from "../linux/compare.ts";
 import { linkGroup } from "../linux/host-links.ts";
 import type { HostPort } from "../linux/host-port.ts";
@@ -9,10 +7,9 @@ import type { PolicedPod } from "./policies/policy-program.ts";
 import type { GuardedPod, PortGuard } from "./port-guard.ts";
 
 /** The settings that a bridge port of a pod needs. */
-export function podPort({ name, index }: Link, mac: string, hairpin: boolean): readonly Message[] {
-  const bytes = parseMac(mac);
+export function podPort({ name, index }: Link, mac: Uint8Array, hairpin: boolean): readonly Message[] {
   // The MAC first: from then on the bridge neither learns it from nor floods it to another port.
-  return [...(bytes === undefined ? [] : [addPortMac(name, index, bytes)]), setPodPort(name, index, { hairpin })];
+  return [addPortMac(name, index, mac), setPodPort(name, index, { hairpin })];
 }
 
 /** A host end is created as a port of the bridge, in one request to the kernel. */
@@ -41,14 +38,12 @@ export function bridgePort(bridge: Link, hairpin: boolean, guard: PortGuard, pol
   };
 }
 
-/** A pod as policies know it: by every address that it may send from. */
+/** A pod as policies know it. */
 export const policedPod = ({ owner, port, mac, ips }: GuardedPod, { name }: Pick<Link, "name">): PolicedPod => ({
   owner,
   port,
-  // For pods without policies nobody asks.
-  get ips() {
-    return [...ips, linkLocalOf(mac)];
-  },
+  mac,
+  ips,
   bridge: name,
 });
 

@@ -28,7 +28,7 @@ export interface HostPort {
   /** In which of `linkGroup` a host's end is in service. */
   readonly group: number;
   /** Further settings of a port. @param podMac the pod's hardware address */
-  portOptions(host: Link, podMac: string): readonly Message[];
+  portOptions(host: Link, podMac: Uint8Array): readonly Message[];
   /** Controls which frames may enter by a host end. Absent: the switch does it by itself. */
   readonly guard?: PortAdmission;
   /** Makes a host end a port if its creation does not; the pod's end is set up meanwhile. Repeatable. */

@@ -14,7 +14,7 @@ export interface OwnerNames {
 
 /** By one hash, whose bytes they share. */
 export function ownerNames(owner: Owner): OwnerNames {
-  const hash = digest("owner", ...ownerParts(owner));
+  const hash = digest("owner", owner.network, owner.sandboxId, owner.ifname);
   return { altName: altNameOf(hash), podMac: macOf(hash.subarray(20, 26)), hostMac: macOf(hash.subarray(26, 32)) };
 }
 

@@ -1,6 +1,5 @@
 import { unreachable } from "../../../shared/assert.ts";
 import { CniCode, CniError } from "../../../shared/errors.ts";
-import { formatMac } from "../../../shared/net/mac.ts";
 import { reasonOf } from "../../../shared/reason.ts";
 import {
   addAddress,
@@ -54,7 +53,7 @@ const wrong = (path: string, is: string): CniError =>
 const loopbackIndex = 1;
 
 /** A pod's interface, as far as it takes to set it up. */
-export type PodLink = Pick<Link, "index" | "name" | "mac" | "mtu">;
+export type PodLink = Pick<Link, "index" | "name" | "mtu">;
 
 /** The sandbox's side of an attachment: one socket inside its namespace, for as long as one call lasts. */
 export class PodEnd implements Disposable {
@@ -74,9 +73,9 @@ export class PodEnd implements Disposable {
   }
 
   /** The interface that was just made as planned; `undefined` where somebody has deleted it since. */
-  made({ owner: { ifname }, podMac, mtu }: Plan): PodLink | undefined {
+  made({ owner: { ifname }, mtu }: Plan): PodLink | undefined {
     const index = this.#socket.indexOf(ifname);
-    return index === undefined ? undefined : { index, name: ifname, mac: formatMac(podMac), mtu };
+    return index === undefined ? undefined : { index, name: ifname, mtu };
   }
 
   /** None if the interface has been deleted since it was looked up. */

@@ -19,7 +19,7 @@ const gone = (): NetlinkError => new NetlinkError("ask", Errno.ENOENT);
 function socketWith(refuse: (messages: readonly Message[], request: number) => Error | undefined = () => undefined) {
   const requests: string[][] = [];
   const transact = (messages: readonly Message[]): void => {
-    requests.push(messages.map(({ action }) => action));
+    requests.push(messages.map(({ action }) => action()));
     const error = refuse(messages, requests.length);
     if (error !== undefined) throw error;
   };

@@ -13,6 +13,7 @@ import {
   isErrno,
   type Kernel,
   type Link,
+  type Message,
   type NetlinkError,
   type NetlinkSocket,
   type NetworkNamespace,
@@ -219,20 +220,23 @@ async function configure(
 ): Promise<CniResult> {
   using pod = new PodEnd(kernel, namespace);
   const { ifname } = plan.owner;
-  const before = isNew ? pod.made(plan) : pod.link(ifname);
-  if (before === undefined) {
+  const standing = isNew ? undefined : pod.link(ifname);
+  const link = isNew ? pod.made(plan) : standing;
+  if (link === undefined) {
     throw new CniError(CniCode.interfaceFailure, `Cannot set up "${ifname}": somebody deleted it just now`);
   }
-  const standingMac = side.guard?.macOf(host) ?? before.mac;
-  const mac = plan.macRequested ? plan.podMac : (parseMac(standingMac) ?? plan.podMac);
+  const standingMac = side.guard?.macOf(host) ?? standing?.mac;
+  const isKept = !plan.macRequested && standingMac !== undefined;
+  const mac = (isKept ? parseMac(standingMac) : undefined) ?? plan.podMac;
+  const macText = formatMac(mac);
   plan.request.phases?.enter("port");
-  attachPort(socket, plan, side, host, formatMac(mac));
-  const connecting = side.connect?.(host, plan, formatMac(mac));
+  attachPort(socket, plan, side, host, { mac, macText });
+  const connecting = side.connect?.(host, plan, macText);
   try {
     // What the switch is asked for goes out first, so that it works meanwhile: the pod's end is set up in one go.
     if (connecting !== undefined) await new Promise(setImmediate);
     if (!side.finishesChecksums) pod.sendWholeChecksums(ifname);
-    pod.configure(before, plan);
+    pod.configure(link, plan);
   } finally {
     // Awaited also on failure, so that nothing continues in the background.
     if (connecting !== undefined) await connecting;
@@ -241,7 +245,7 @@ async function configure(
   if (connecting !== undefined && !socket.stands(host)) socket.run(setLink(host.name, host.index, { up: true }));
   // So that the announcement is not lost: until then the bridge forwards nothing of it.
   socket.settleCarrier(host.name);
-  pod.announce(before, mac, plan);
+  pod.announce(link, mac, plan);
   const outside = plan.ipam.ips.filter((ip) => !isOfNetwork(plan.network, ip.address.ip));
   for (const { address } of outside) {
     logger.warn("a pod's address is outside its network's subnets, so that it cannot reach the gateway", {
@@ -254,7 +258,7 @@ async function configure(
     plan.ipam,
     side.bridge,
     { name: host.name, mac: host.mac },
-    { name: ifname, mac: formatMac(mac), mtu: before.mtu, sandbox: namespace.path },
+    { name: ifname, mac: macText, mtu: link.mtu, sandbox: namespace.path },
   );
 }
 
@@ -262,25 +266,30 @@ async function configure(
  * Makes a host end a port that is up and lets only the pod's own frames in, and deletes the node's neighbour entries of
  * the pod's addresses, also static ones.
  */
-function attachPort(socket: NetlinkSocket, plan: Plan, side: HostPort, host: Link, podMac: string): void {
+function attachPort(
+  socket: NetlinkSocket,
+  plan: Plan,
+  side: HostPort,
+  host: Link,
+  pod: { readonly mac: Uint8Array; readonly macText: string },
+): void {
   const { name, index, master, up } = host;
   const { gateway } = side;
-  side.guard?.admit(host, plan, podMac);
-  const port = [
-    ...(side.master === 0 || side.master === master ? [] : [setLink(name, index, { master: side.master })]),
-    ...side.portOptions(host, podMac),
-    ...(up ? [] : [setLink(name, index, { up: true })]),
-  ];
-  const stale = plan.ipam.ips.map(({ address }) => forgetNeighbour(gateway.name, gateway.index, address.ip));
-  const refusals = socket.batch([...port, ...stale]);
-  throwFirst(refusals.slice(0, port.length));
-  const refusal = refusals.slice(port.length).find((one) => one !== undefined);
-  if (refusal?.errno === Errno.ENODEV)
-    throw new CniError(
-      CniCode.tryAgainLater,
-      `Cannot connect "${name}": somebody deleted the gateway "${gateway.name}" just now`,
-    );
-  if (refusal !== undefined) throw refusal;
+  side.guard?.admit(host, plan, pod.macText);
+  const messages: Message[] = [];
+  if (side.master !== 0 && side.master !== master) messages.push(setLink(name, index, { master: side.master }));
+  messages.push(...side.portOptions(host, pod.mac));
+  if (!up) messages.push(setLink(name, index, { up: true }));
+  const ofPort = messages.length;
+  for (const { address } of plan.ipam.ips) messages.push(forgetNeighbour(gateway.name, gateway.index, address.ip));
+  const refusals = socket.batch(messages);
+  const refusal = refusals.find((one) => one !== undefined);
+  if (refusal === undefined) return;
+  if (refusals.indexOf(refusal) < ofPort || refusal.errno !== Errno.ENODEV) throw refusal;
+  throw new CniError(
+    CniCode.tryAgainLater,
+    `Cannot connect "${name}": somebody deleted the gateway "${gateway.name}" just now`,
+  );
 }
 
 function throwFirst(refusals: readonly (NetlinkError | undefined)[]): void {

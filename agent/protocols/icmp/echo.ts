@@ -80,7 +80,7 @@ export class Echo {
       this.#libc.calls.ioctl(fd, SIOCGSTAMPNS, this.#time.address);
       const sentMicros = this.#nowMicros();
       const monotonicMs = performance.now();
-      if (Number(this.#libc.calls.send(fd, sent.address, question.length, 0)) < 0) return this.#refusal();
+      if (this.#libc.calls.send(fd, sent.address, question.length, 0) < 0) return this.#refusal();
       const until = monotonicMs + timeoutMs;
       for (let look = 0; !signal.aborted; look++) {
         const leftMs = until - performance.now();
@@ -144,7 +144,7 @@ export class Echo {
   #look(fd: number, isRaw: boolean, family: Family, token: Uint8Array): "answered" | "nothing" | "refused" {
     const { bytes, address } = this.#received;
     for (let i = 0; i < maxRead; i++) {
-      const size = Number(this.#libc.calls.recv(fd, address, bytes.length, MSG_DONTWAIT));
+      const size = this.#libc.calls.recv(fd, address, bytes.length, MSG_DONTWAIT);
       if (size >= 0) {
         if (answers(family, bytes.subarray(0, size), isRaw, token)) return "answered";
         continue;

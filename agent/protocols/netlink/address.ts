@@ -17,9 +17,7 @@ const familyOf = (ip: Ip): number => (ip.family === 4 ? Family.INET : Family.INE
 /** Adds an address that is usable at once: IPv6 is not probed for duplicates, the allocator has seen to that. */
 export function addAddress(what: string, index: number, address: Cidr): Message {
   return {
-    get action() {
-      return `add the address "${formatCidr(address)}" to "${what}"`;
-    },
+    action: () => `add the address "${formatCidr(address)}" to "${what}"`,
     type: MessageType.NEWADDR,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {
@@ -38,7 +36,7 @@ export function addAddress(what: string, index: number, address: Cidr): Message 
 /** Takes an address away, and with it the route to its network. EADDRNOTAVAIL: it is not there. */
 export function removeAddress(what: string, index: number, { ip, prefix }: Cidr): Message {
   return {
-    action: `remove the address "${formatCidr({ ip, prefix })}" from "${what}"`,
+    action: () => `remove the address "${formatCidr({ ip, prefix })}" from "${what}"`,
     type: MessageType.DELADDR,
     body: (writer) => writer.u8x4(familyOf(ip), prefix).u32(index).attrIp(Ifa.LOCAL, ip),
   };
@@ -50,7 +48,7 @@ export function removeAddress(what: string, index: number, { ip, prefix }: Cidr)
  */
 export function listAddresses(index: number, namespaceId?: number): Message {
   return {
-    action: "list the addresses of an interface",
+    action: () => "list the addresses of an interface",
     type: MessageType.GETADDR,
     body: (writer) => {
       writer.u8x4(Family.UNSPEC).u32(index);

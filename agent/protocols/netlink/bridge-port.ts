@@ -16,7 +16,7 @@ const bridgeGroups = 0xfffd;
  */
 export function setPodPort(what: string, index: number, { hairpin }: { readonly hairpin: boolean }): Message {
   return {
-    action: `set the bridge port options of "${what}"`,
+    action: () => `set the bridge port options of "${what}"`,
     type: MessageType.NEWLINK,
     body: (writer) => {
       ifinfo(writer, index)
@@ -42,9 +42,7 @@ export function setPodPort(what: string, index: number, { hairpin }: { readonly 
  */
 export function addPortMac(what: string, index: number, mac: Uint8Array): Message {
   return {
-    get action() {
-      return `declare the hardware address "${formatMac(mac)}" on the port "${what}"`;
-    },
+    action: () => `declare the hardware address "${formatMac(mac)}" on the port "${what}"`,
     type: MessageType.NEWNEIGH,
     flags: Flag.CREATE | Flag.REPLACE,
     body: (writer) =>
@@ -55,7 +53,7 @@ export function addPortMac(what: string, index: number, mac: Uint8Array): Messag
 /** Every MAC that a bridge knows. The answer holds other bridges' too where the kernel does not filter. */
 export function listPortMacs(bridge: number): Message {
   return {
-    action: "list the hardware addresses of a bridge",
+    action: () => "list the hardware addresses of a bridge",
     type: MessageType.GETNEIGH,
     body: (writer) => ndmsg(writer, Family.BRIDGE, 0, 0).attrU32(Nda.MASTER, bridge),
   };

@@ -64,7 +64,7 @@ export class ChangeSocket implements Disposable {
     let missed = false;
     for (;;) {
       const { bytes, address } = this.#buffer;
-      const size = Number(this.#libc.calls.recv(this.#fd, address, bytes.length, MSG_DONTWAIT | MSG_TRUNC));
+      const size = this.#libc.calls.recv(this.#fd, address, bytes.length, MSG_DONTWAIT | MSG_TRUNC);
       if (size > bytes.length) {
         missed = true;
         continue;

@@ -60,7 +60,7 @@ const port = (value: number): Uint8Array => Uint8Array.of(value >> 8, value & 0x
 
 /** All that agree with the filter; a kernel before 5.8 answers others too. */
 export const listConnections = ({ family, protocol, destination, destinationPort }: ConnectionFilter): Message => ({
-  action: "list connections",
+  action: () => "list connections",
   type: ConnectionMessage.GET,
   body: (writer) => {
     header(writer, family);
@@ -102,7 +102,7 @@ export function readConnection(message: RawMessage): Connection | undefined {
 
 /** ENOENT: it has ended. */
 export const deleteConnection = ({ family, original, id, zone }: Connection): Message => ({
-  action: "end a connection",
+  action: () => "end a connection",
   type: ConnectionMessage.DELETE,
   body: (writer) => {
     header(writer, family)

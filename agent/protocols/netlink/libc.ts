@@ -1,4 +1,4 @@
-import { dlopen, FFIType, type Pointer, ptr, read } from "bun:ffi";
+import { dlopen, type Pointer, ptr, read } from "bun:ffi";
 
 /** The calls that Bun has no function for; nothing else goes through FFI. */
 const symbols = {
@@ -6,13 +6,14 @@ const symbols = {
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
   bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
   connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
-  send: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
-  recv: { args: ["i32", "ptr", "usize", "i32"], returns: FFIType.i64_fast },
+  // Of their 64 bits the lower half: nobody here sends or reads as much as 2 GiB at once.
+  send: { args: ["i32", "ptr", "usize", "i32"], returns: "i32" },
+  recv: { args: ["i32", "ptr", "usize", "i32"], returns: "i32" },
   setns: { args: ["i32", "i32"], returns: "i32" },
   // The kernel takes 32 bits of the request.
   ioctl: { args: ["i32", "u32", "ptr"], returns: "i32" },
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
-  write: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
+  write: { args: ["i32", "ptr", "usize"], returns: "i32" },
   statx: { args: ["i32", "ptr", "i32", "u32", "ptr"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },
   clock_gettime: { args: ["i32", "ptr"], returns: "i32" },

@@ -35,7 +35,7 @@ export type LinkKey = { readonly index: number } | { readonly name: string } | {
 /** @param namespaceId of the namespace that it is in, as a link names its other end's; absent: the socket's */
 export function getLink(key: LinkKey, namespaceId?: number): Message {
   return {
-    action: "look up an interface",
+    action: () => "look up an interface",
     type: MessageType.GETLINK,
     body: (writer) => {
       ifinfo(writer, "index" in key ? key.index : 0).attrU32(Ifla.EXT_MASK, EXT_FILTER_SKIP_STATS);
@@ -48,7 +48,7 @@ export function getLink(key: LinkKey, namespaceId?: number): Message {
 
 export function listLinks(): Message {
   return {
-    action: "list the interfaces",
+    action: () => "list the interfaces",
     type: MessageType.GETLINK,
     body: (writer) => ifinfo(writer, 0).attrU32(Ifla.EXT_MASK, EXT_FILTER_SKIP_STATS),
   };
@@ -102,7 +102,7 @@ export function createVeth(pair: VethPair): Message {
       .attrU32(Ifla.NUM_TX_QUEUES, 1)
       .attrU32(Ifla.NUM_RX_QUEUES, 1);
   return {
-    action: `create the interface pair "${host.name}" and "${pod.name}"`,
+    action: () => `create the interface pair "${host.name}" and "${pod.name}"`,
     type: MessageType.NEWLINK,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {
@@ -118,7 +118,7 @@ export function createVeth(pair: VethPair): Message {
 /** A bridge, down, with a MAC of its own: one without takes that of a port, and changes it when the port leaves. */
 export function createBridge(bridge: { name: string; mac: Uint8Array; mtu: number }): Message {
   return {
-    action: `create the bridge "${bridge.name}"`,
+    action: () => `create the bridge "${bridge.name}"`,
     type: MessageType.NEWLINK,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {
@@ -136,7 +136,7 @@ export function createBridge(bridge: { name: string; mac: Uint8Array; mtu: numbe
 /** A device of the kernel's WireGuard, down and without keys. EOPNOTSUPP: the kernel has none. */
 export function createWireGuard(name: string, mtu: number): Message {
   return {
-    action: `create the WireGuard device "${name}"`,
+    action: () => `create the WireGuard device "${name}"`,
     type: MessageType.NEWLINK,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {
@@ -163,7 +163,7 @@ export interface LinkChange {
 /** Changes what is given and leaves the rest. `what` names the interface in errors. */
 export function setLink(what: string, index: number, change: LinkChange): Message {
   return {
-    action: `change the interface "${what}"`,
+    action: () => `change the interface "${what}"`,
     type: MessageType.SETLINK,
     body: (writer) => {
       ifinfo(writer, index, change.up === true ? Iff.UP : 0, change.up === undefined ? 0 : Iff.UP);
@@ -179,7 +179,7 @@ export function setLink(what: string, index: number, change: LinkChange): Messag
 /** Gives a link a second name, at most 127 bytes, unique in its namespace; links are found by it. */
 export function addAltName(what: string, index: number, altName: string): Message {
   return {
-    action: `name the interface "${what}" also "${altName}"`,
+    action: () => `name the interface "${what}" also "${altName}"`,
     type: MessageType.NEWLINKPROP,
     flags: Flag.CREATE | Flag.EXCL,
     body: (writer) => {
@@ -202,7 +202,7 @@ export interface Ipv4Options {
 
 export function setIpv4Options(what: string, index: number, options: Ipv4Options): Message {
   return {
-    action: `set the IPv4 options of "${what}"`,
+    action: () => `set the IPv4 options of "${what}"`,
     type: MessageType.NEWLINK,
     body: (writer) => {
       ifinfo(writer, index).begin(Ifla.AF_SPEC).begin(Family.INET).begin(Ifla.INET_CONF);
@@ -219,7 +219,7 @@ export function setIpv4Options(what: string, index: number, options: Ipv4Options
 
 export function deleteLink(what: string, index: number): Message {
   return {
-    action: `delete the interface "${what}"`,
+    action: () => `delete the interface "${what}"`,
     type: MessageType.DELLINK,
     body: (writer) => ifinfo(writer, index),
   };
@@ -228,7 +228,7 @@ export function deleteLink(what: string, index: number): Message {
 /** Deletes every link of a group in one go. ENODEV: there is none. */
 export function deleteLinksOfGroup(group: number): Message {
   return {
-    action: `delete the interfaces of group ${group}`,
+    action: () => `delete the interfaces of group ${group}`,
     type: MessageType.DELLINK,
     body: (writer) => ifinfo(writer, 0).attrU32(Ifla.GROUP, group),
   };

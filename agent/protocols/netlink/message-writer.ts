@@ -3,8 +3,8 @@ import { ipBytes } from "./bytes.ts";
 
 /** One request before it is numbered and framed. */
 export interface Message {
-  /** Continues "Cannot …" in the error: `create "web-1a2b3c"`. A getter where it takes time to make. */
-  readonly action: string;
+  /** Continues "Cannot …" in the error: `create "web-1a2b3c"`. Made where there is one. */
+  readonly action: () => string;
   readonly type: number;
   /** Beside REQUEST, and ACK, which the socket sets. */
   readonly flags?: number;
@@ -33,6 +33,7 @@ const mostNames = 256;
  */
 export class MessageWriter {
   readonly #kept: Uint8Array<ArrayBuffer>;
+  readonly #keptBytes: number;
   #bytes: Uint8Array<ArrayBuffer>;
   /** The same memory, in the machine's byte order, as netlink has it. */
   #words: Uint32Array;
@@ -47,6 +48,7 @@ export class MessageWriter {
   /** @param bytes begins at a multiple of four in its memory */
   constructor(bytes: Uint8Array<ArrayBuffer>) {
     this.#kept = bytes;
+    this.#keptBytes = bytes.length;
     this.#bytes = bytes;
     this.#words = wordsOf(bytes);
     this.#room = bytes.length;
@@ -63,7 +65,7 @@ export class MessageWriter {
   }
 
   /** @param mostBytes up to which a larger buffer may be taken instead of the given one */
-  reset(mostBytes = this.#kept.length): void {
+  reset(mostBytes = this.#keptBytes): void {
     this.#length = 0;
     this.#mostBytes = mostBytes;
     if (this.#bytes === this.#kept) return;

@@ -5,7 +5,7 @@ import type { Message } from "./message-writer.ts";
 /** Asks under which number this namespace knows another one: links name their other end's namespace by it. */
 export function getNamespaceId(fd: number): Message {
   return {
-    action: "look up a network namespace's number",
+    action: () => "look up a network namespace's number",
     type: MessageType.GETNSID,
     body: (writer) => writer.u8x4(Family.UNSPEC).attrU32(Netnsa.FD, fd),
   };

@@ -28,7 +28,7 @@ const familyOf = (ip: Ip): number => (ip.family === 4 ? Family.INET : Family.INE
 /** Declares which hardware address `ip` has on an interface, whatever was known before. */
 export function declareNeighbour(what: string, index: number, ip: Ip, mac: Uint8Array): Message {
   return {
-    action: `declare the neighbour "${formatIp(ip)}" on "${what}"`,
+    action: () => `declare the neighbour "${formatIp(ip)}" on "${what}"`,
     type: MessageType.NEWNEIGH,
     flags: Flag.CREATE | Flag.REPLACE,
     body: (writer) => ndmsg(writer, familyOf(ip), index, Nud.PERMANENT).attrIp(Nda.DST, ip).attrBytes(Nda.LLADDR, mac),
@@ -38,9 +38,7 @@ export function declareNeighbour(what: string, index: number, ip: Ip, mac: Uint8
 /** Forgets which hardware address `ip` had on an interface, if it was known. */
 export function forgetNeighbour(what: string, index: number, ip: Ip): Message {
   return {
-    get action() {
-      return `forget the neighbour "${formatIp(ip)}" on "${what}"`;
-    },
+    action: () => `forget the neighbour "${formatIp(ip)}" on "${what}"`,
     type: MessageType.DELNEIGH,
     harmless: Errno.ENOENT,
     body: (writer) => ndmsg(writer, familyOf(ip), index, 0).attrIp(Nda.DST, ip),
@@ -50,7 +48,7 @@ export function forgetNeighbour(what: string, index: number, ip: Ip): Message {
 /** Of both families. The answer holds other interfaces' too where the kernel does not filter. */
 export function listNeighbours(index: number): Message {
   return {
-    action: "list the neighbours",
+    action: () => "list the neighbours",
     type: MessageType.GETNEIGH,
     body: (writer) => ndmsg(writer, Family.UNSPEC, 0, 0).attrU32(Nda.IFINDEX, index),
   };

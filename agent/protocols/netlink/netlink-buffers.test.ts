@@ -16,20 +16,23 @@ function arrived(changes: Readonly<Record<number, number>> = {}): NetlinkBuffers
 }
 
 test("an acknowledgement is known, whatever its flags and its port are", () => {
-  expect(arrived().isAcknowledged(sequence, bytes)).toBe(true);
-  expect(arrived({ 1: MessageType.ERROR, 3: 0 }).isAcknowledged(sequence, bytes)).toBe(true);
+  expect(arrived().errnoFor(sequence, bytes)).toBe(0);
+  expect(arrived({ 1: MessageType.ERROR, 3: 0 }).errnoFor(sequence, bytes)).toBe(0);
+});
+
+test("a refusal is known by its number", () => {
+  expect(arrived({ 4: -17 }).errnoFor(sequence, bytes)).toBe(17);
 });
 
 test.each([
-  ["a refusal", { 4: -17 }],
-  ["the acknowledgement of an earlier request", { 2: sequence - 1 }],
+  ["an answer to an earlier request", { 2: sequence - 1 }],
   ["another message", { 1: MessageType.NEWLINK }],
   ["the end of a list", { 1: MessageType.DONE }],
-  ["a datagram with something behind the acknowledgement", { 0: bytes - 16 }],
+  ["a datagram with something behind the answer", { 0: bytes - 16 }],
 ])("%s is none", (_, changes) => {
-  expect(arrived(changes).isAcknowledged(sequence, bytes)).toBe(false);
+  expect(arrived(changes).errnoFor(sequence, bytes)).toBeUndefined();
 });
 
 test("one that ends before its errno is none, whatever lay there", () => {
-  expect(arrived({ 0: 16 }).isAcknowledged(sequence, 16)).toBe(false);
+  expect(arrived({ 0: 16 }).errnoFor(sequence, 16)).toBeUndefined();
 });

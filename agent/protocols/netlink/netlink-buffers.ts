@@ -7,7 +7,7 @@ import { MessageWriter } from "./message-writer.ts";
 const ifreqBytes = 40;
 export const ifreqDataAt = 16;
 /** The kernel cuts dumps into datagrams of 32 KiB at most when the reader has that much room. */
-const receiveBytes = 64 * 1024;
+export const receiveBytes = 64 * 1024;
 /** One batch for a pod with many addresses and routes is a few kB, the packet rules of a bridge are some 20. */
 const sendBytes = 64 * 1024;
 
@@ -34,19 +34,18 @@ export class NetlinkBuffers {
   }
 
   /**
-   * Whether a datagram that came is the acknowledgement of this request and nothing else, as nearly all are: to read it
-   * as a message takes ten times as long.
+   * The errno that answers this request, 0 for an acknowledgement, where a datagram is that answer and nothing else, as
+   * nearly all are: to read it as a message takes ten times as long.
    * @param size of the datagram, in bytes
    */
-  isAcknowledged(sequence: number, size: number): boolean {
+  errnoFor(sequence: number, size: number): number | undefined {
     const words = this.#words;
     // struct nlmsghdr: the length, the type with its flags, the sequence, the port; then the errno of struct nlmsgerr.
-    return (
+    const isItsAnswer =
       size >= leastAnswerBytes &&
       words[0] === size &&
       ((words[1] ?? 0) & 0xffff) === MessageType.ERROR &&
-      words[2] === sequence &&
-      words[4] === 0
-    );
+      words[2] === sequence;
+    return isItsAnswer ? 0 - ((words[4] ?? 0) | 0) : undefined;
   }
 }

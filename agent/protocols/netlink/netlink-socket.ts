@@ -1,13 +1,12 @@
 import { write } from "node:fs";
 import { nextTurn } from "../../../shared/async/next-turn.ts";
-import { formatMac } from "../../../shared/net/mac.ts";
 import { Flag, Iff, MessageType } from "./constants.ts";
 import { Errno } from "./errno.ts";
 import { addressOf, type Libc, pinned } from "./libc.ts";
 import type { Link } from "./link.ts";
 import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";
-import { ifreqDataAt, type NetlinkBuffers } from "./netlink-buffers.ts";
+import { ifreqDataAt, type NetlinkBuffers, receiveBytes } from "./netlink-buffers.ts";
 import { NetlinkError } from "./netlink-error.ts";
 import { BatchMessage, batchSubsystem } from "./nftables/numbers.ts";
 
@@ -91,7 +90,7 @@ export class NetlinkSocket implements Disposable {
     const { writer } = this.#buffers;
     const first = this.#sequence + 1;
     writer.reset();
-    // Errors are answered in any case; the acknowledgement of the last message says that all are done.
+    // Errors are answered in any case; the answer to the last message says that all are done.
     const last = messages.at(-1);
     for (const message of messages) {
       const { type, flags = 0, body } = message;
@@ -100,13 +99,14 @@ export class NetlinkSocket implements Disposable {
     this.#send(messages[0]);
     for (;;) {
       const size = this.#receive(messages[0]);
-      if (this.#buffers.isAcknowledged(this.#sequence, size)) return results;
+      const errno = this.#buffers.errnoFor(this.#sequence, size);
+      if (errno === 0 || (errno !== undefined && errno === last?.harmless)) return results;
       for (const answer of this.#read(size)) {
         const i = answer.sequence - first;
         if (i < 0 || i >= messages.length || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
         const of = messages[i];
-        if (errno !== 0 && errno !== of?.harmless) results[i] = new NetlinkError(of?.action ?? "", errno, kernelText);
+        if (errno !== 0 && errno !== of?.harmless) results[i] = new NetlinkError(of?.action() ?? "", errno, kernelText);
         if (i === messages.length - 1) return results;
       }
     }
@@ -132,12 +132,12 @@ export class NetlinkSocket implements Disposable {
     let refusal: NetlinkError | undefined;
     for (;;) {
       const size = this.#receive(messages[0]);
-      if (refusal === undefined && this.#buffers.isAcknowledged(first + messages.length, size)) return;
+      if (refusal === undefined && this.#buffers.errnoFor(first + messages.length, size) === 0) return;
       for (const answer of this.#read(size)) {
         const i = answer.sequence - first;
         if (i < 0 || i > messages.length || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
-        if (errno !== 0) refusal ??= new NetlinkError(messages[Math.max(i - 1, 0)]?.action ?? "", errno, kernelText);
+        if (errno !== 0) refusal ??= new NetlinkError(messages[Math.max(i - 1, 0)]?.action() ?? "", errno, kernelText);
         // A transaction that is refused as a whole is answered at its beginning.
         if (i !== 0 && i !== messages.length) continue;
         if (refusal !== undefined) throw refusal;
@@ -164,7 +164,7 @@ export class NetlinkSocket implements Disposable {
         if (answer.sequence !== sequence) continue;
         if (answer.type !== MessageType.ERROR) return read(answer);
         const { errno, kernelText } = readAnswer(answer);
-        throw new NetlinkError(message.action, errno, kernelText);
+        throw new NetlinkError(message.action(), errno, kernelText);
       }
     }
   }
@@ -174,7 +174,7 @@ export class NetlinkSocket implements Disposable {
     for (let attempt = 1; ; attempt++) {
       const found = this.#dumpOnce(message, read);
       if (found !== undefined) return found;
-      if (attempt === dumpAttempts) throw new NetlinkError(message.action, Errno.EBUSY, "the table keeps changing");
+      if (attempt === dumpAttempts) throw new NetlinkError(message.action(), Errno.EBUSY, "the table keeps changing");
     }
   }
 
@@ -224,7 +224,7 @@ export class NetlinkSocket implements Disposable {
         disturbed ||= (answer.flags & Flag.DUMP_INTR) !== 0;
         if (answer.type === MessageType.ERROR || answer.type === MessageType.DONE) {
           const { errno, kernelText } = readAnswer(answer);
-          if (errno !== 0) throw new NetlinkError(message.action, errno, kernelText);
+          if (errno !== 0) throw new NetlinkError(message.action(), errno, kernelText);
           isLast = true;
           break;
         }
@@ -254,7 +254,7 @@ export class NetlinkSocket implements Disposable {
         if (answer.sequence !== sequence || answer.type !== MessageType.ERROR) continue;
         const { errno, kernelText } = readAnswer(answer);
         if (errno === 0) return;
-        throw new NetlinkError(message.action, errno, kernelText);
+        throw new NetlinkError(message.action(), errno, kernelText);
       }
     }
   }
@@ -283,7 +283,8 @@ export class NetlinkSocket implements Disposable {
     const isAnswered = (command: number): boolean => this.#libc.calls.ioctl(this.#fd, command, address) === 0;
     if (!isAnswered(SIOCGIFINDEX) || union.getInt32(0, true) !== index) return false;
     if (!isAnswered(SIOCGIFFLAGS) || (union.getUint16(0, true) & Iff.UP) === 0) return false;
-    return isAnswered(SIOCGIFHWADDR) && formatMac(bytes.subarray(ifreqMacAt, ifreqMacAt + 6)) === mac;
+    if (!isAnswered(SIOCGIFHWADDR)) return false;
+    return bytes.subarray(ifreqMacAt, ifreqMacAt + 6).toHex() === mac.replaceAll(":", "");
   }
 
   /** The index of the interface of this name; `undefined` where there is none. To read it whole takes ten times as long. */
@@ -329,9 +330,9 @@ export class NetlinkSocket implements Disposable {
     const { bytes, length } = writer;
     if (length > sentBytes) this.#makeRoom(length);
     const address = bytes === out.bytes ? out.address : addressOf(bytes);
-    const sent = Number(this.#libc.calls.send(this.#fd, address, length, 0));
+    const sent = this.#libc.calls.send(this.#fd, address, length, 0);
     if (bytes !== out.bytes) writer.reset();
-    if (sent < 0) throw new NetlinkError(first?.action ?? "", this.#libc.errno(), "while sending");
+    if (sent < 0) throw new NetlinkError(first?.action() ?? "", this.#libc.errno(), "while sending");
   }
 
   /** Where it is refused the kernel refuses the request. */
@@ -343,11 +344,10 @@ export class NetlinkSocket implements Disposable {
 
   /** @returns how many bytes have come */
   #receive(first: Asked | undefined): number {
-    const { bytes, address } = this.#buffers.in;
-    const size = Number(this.#libc.calls.recv(this.#fd, address, bytes.length, MSG_DONTWAIT | MSG_TRUNC));
-    if (size < 0) throw new NetlinkError(first?.action ?? "", this.#libc.errno(), "while waiting for the answer");
-    if (size > bytes.length)
-      throw new MalformedMessage(`A netlink datagram has ${size} bytes, room is ${bytes.length}`);
+    const size = this.#libc.calls.recv(this.#fd, this.#buffers.in.address, receiveBytes, MSG_DONTWAIT | MSG_TRUNC);
+    if (size < 0) throw new NetlinkError(first?.action() ?? "", this.#libc.errno(), "while waiting for the answer");
+    if (size > receiveBytes)
+      throw new MalformedMessage(`A netlink datagram has ${size} bytes, room is ${receiveBytes}`);
     if (this.#port === 0 && this.#ports !== undefined) this.#port = this.#notePort(this.#ports, size);
     return size;
   }

@@ -80,7 +80,7 @@ function hopsOf(multipath: Uint8Array): Hop[] {
 
 /** The same route by way of another interface. EEXIST: it stands. */
 export const addRouteBy = (route: WholeRoute, index: number): Message => ({
-  action: `add the route to "${formatCidr(route.dst)}"`,
+  action: () => `add the route to "${formatCidr(route.dst)}"`,
   type: MessageType.NEWROUTE,
   flags: Flag.CREATE,
   body: (writer) => writeWhole(writer, route, index),
@@ -88,7 +88,7 @@ export const addRouteBy = (route: WholeRoute, index: number): Message => ({
 
 /** ESRCH: there is none. */
 export const deleteRouteBy = (route: WholeRoute, index: number): Message => ({
-  action: `delete the route to "${formatCidr(route.dst)}"`,
+  action: () => `delete the route to "${formatCidr(route.dst)}"`,
   type: MessageType.DELROUTE,
   body: (writer) => writeWhole(writer, route, index),
 });

@@ -38,9 +38,7 @@ export interface Route {
 export function addRoute(route: NewRoute): Message {
   const { dst } = route;
   return {
-    get action() {
-      return `add the route to "${formatCidr(dst)}"`;
-    },
+    action: () => `add the route to "${formatCidr(dst)}"`,
     type: MessageType.NEWROUTE,
     flags: Flag.CREATE,
     body: (writer) => writeRoute(writer, route),
@@ -50,7 +48,7 @@ export function addRoute(route: NewRoute): Message {
 /** Takes the one route away that is exactly this. ESRCH: there is none. */
 export function deleteRoute(route: NewRoute): Message {
   return {
-    action: `delete the route to "${formatCidr(route.dst)}"`,
+    action: () => `delete the route to "${formatCidr(route.dst)}"`,
     type: MessageType.DELROUTE,
     body: (writer) => writeRoute(writer, route),
   };
@@ -81,7 +79,7 @@ function writeRoute(writer: MessageWriter, route: NewRoute): void {
 /** All routes of one family, in every table. */
 export function listRoutes(family: IpFamily): Message {
   return {
-    action: "list the routes",
+    action: () => "list the routes",
     type: MessageType.GETROUTE,
     body: (writer) =>
       writer

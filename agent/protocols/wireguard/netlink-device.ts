@@ -47,7 +47,7 @@ const header = (writer: MessageWriter, command: number, version: number): Messag
 /** The number of the family by which the kernel's module is asked; `undefined` where there is no such module. @throws {NetlinkError} */
 export function wireGuardFamily(socket: NetlinkSocket): number | undefined {
   const asked: Message = {
-    action: "look for WireGuard in the kernel",
+    action: () => "look for WireGuard in the kernel",
     type: controlFamily,
     body: (writer) => header(writer, getFamily, familyVersion).attrText(FamilyAttribute.name, familyName),
   };
@@ -69,7 +69,7 @@ export function changeMessages(
   { privateKey, listenPort, peers = [] }: DeviceChange,
 ): Message[] {
   const set = (body: (writer: MessageWriter) => void): Message => ({
-    action: `change the WireGuard device "${name}"`,
+    action: () => `change the WireGuard device "${name}"`,
     type: family,
     body: (writer) => body(header(writer, Command.set, familyVersion).attrText(Device.name, name)),
   });
@@ -129,7 +129,7 @@ const readIp = (bytes: Uint8Array): Ip | undefined =>
   bytes.length === 4 || bytes.length === 16 ? ipFromBytes(bytes) : undefined;
 
 export const askForDevice = (family: number, name: string): Message => ({
-  action: `look at the WireGuard device "${name}"`,
+  action: () => `look at the WireGuard device "${name}"`,
   type: family,
   body: (writer) => void header(writer, Command.get, familyVersion).attrText(Device.name, name),
 });

@@ -42,29 +42,35 @@ export type HeadOutcome =
   | { readonly t: "other"; readonly textBytes: number }
   | { readonly t: "garbage" };
 
-/** @param bytes `requestHeadBytes` of them */
+/**
+ * Both heads are words in the byte order of every processor that runs this, and are read as such: a call of `DataView`
+ * takes the interpreter three times as long.
+ * @param bytes `requestHeadBytes` of them, beginning at a multiple of four in their memory
+ */
 export function readHead(bytes: Uint8Array): HeadOutcome {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if ((view.getUint32(0, true) & 0xff_ff_ff) !== requestMark) return { t: "garbage" };
-  const envBytes = view.getUint32(4, true);
-  const stdinBytes = view.getUint32(8, true);
-  const face = faces[view.getUint32(12, true)];
-  const isKnown = bytes[3] === protocol && face !== undefined;
+  const words = new Uint32Array(bytes.buffer, bytes.byteOffset, requestHeadBytes / 4);
+  const mark = words[0] ?? 0;
+  if ((mark & 0xff_ff_ff) !== requestMark) return { t: "garbage" };
+  const envBytes = words[1] ?? 0;
+  const stdinBytes = words[2] ?? 0;
+  const face = faces[words[3] ?? 0];
+  const isKnown = mark >>> 24 === protocol && face !== undefined;
   if (!isKnown || envBytes === 0 || envBytes > maxTextBytes || stdinBytes > maxTextBytes)
     return { t: "other", textBytes: envBytes + stdinBytes };
   const head: RequestHead = {
     envBytes,
     stdinBytes,
     face,
-    startedUptimeMs: uint64At(view, 16) / 1000,
-    untilUptimeMs: uint64At(view, 24) / 1000,
-    buildId: bytes.slice(32, requestHeadBytes),
+    startedUptimeMs: millisecondsIn(words, 4),
+    untilUptimeMs: millisecondsIn(words, 6),
+    buildId: bytes.subarray(32),
   };
   return { t: "call", head };
 }
 
-const uint64At = (view: DataView, at: number): number =>
-  view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+/** Of 64 bits of microseconds, lower half first. */
+const millisecondsIn = (words: Uint32Array, at: number): number =>
+  ((words[at] ?? 0) + (words[at + 1] ?? 0) * 2 ** 32) / 1000;
 
 const strictly = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -127,12 +133,12 @@ const answerHeadBytes = 24;
 /** An answer with room for its texts. */
 function answerHead(kind: number, status: number, outBytes: number, errBytes: number, moreMs: number): Uint8Array {
   const bytes = new Uint8Array(answerHeadBytes + outBytes + errBytes);
-  const view = new DataView(bytes.buffer);
-  view.setUint32(0, answerMark + protocol * 2 ** 24, true);
-  view.setUint32(4, kind, true);
-  view.setUint32(8, status, true);
-  view.setUint32(12, outBytes, true);
-  view.setUint32(16, errBytes, true);
-  view.setUint32(20, moreMs, true);
+  const words = new Uint32Array(bytes.buffer, 0, answerHeadBytes / 4);
+  words[0] = answerMark + protocol * 2 ** 24;
+  words[1] = kind;
+  words[2] = status;
+  words[3] = outBytes;
+  words[4] = errBytes;
+  words[5] = moreMs;
   return bytes;
 }

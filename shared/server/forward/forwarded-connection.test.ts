@@ -45,7 +45,7 @@ class Peer {
   }
 
   #read(): void {
-    for (let part = this.connection.take(); part.length > 0; part = this.connection.take()) this.#parts.push(part);
+    for (let part = this.connection.take(); part !== undefined; part = this.connection.take()) this.#parts.push(part);
   }
 }
 

@@ -34,8 +34,8 @@ export interface ForwardedOptions {
 type State =
   | { readonly t: "head" }
   /**
-   * So many bytes of texts have yet to come. Without `head` they are only read to the end, because an answer sent
-   * before could get lost.
+   * So many bytes of texts follow. Without `head` they are only read to the end, because an answer sent before could
+   * get lost.
    */
   | { readonly t: "texts"; readonly head: RequestHead | undefined; readonly textBytes: number }
   | { readonly t: "whole"; readonly head: RequestHead }
@@ -52,7 +52,9 @@ export class ForwardedConnection {
   readonly #gone = new LateSignal();
   #late: ReturnType<typeof setTimeout> | undefined;
   #state: State = { t: "head" };
-  #bytes: Uint8Array = new Uint8Array(requestHeadBytes);
+  /** Of the head or the texts, whichever is due; absent: none that has to be kept. */
+  #bytes: Uint8Array | undefined;
+  /** How many of them have come. */
   #length = 0;
   #entered = false;
   #requests = 0;
@@ -83,33 +85,36 @@ export class ForwardedConnection {
     return this.#state.t === "over";
   }
 
-  readonly canWait = false;
+  get canWait(): boolean {
+    return false;
+  }
 
   /** Its client waits for this one answer and writes nothing more: the server may close. */
-  readonly isLeft = false;
+  get isLeft(): boolean {
+    return false;
+  }
 
   /** Bytes from the peer, cut anywhere. The array may be reused afterwards. */
   receive(chunk: Uint8Array): void {
-    let rest = chunk;
+    let taken = 0;
     if (this.#state.t === "head") {
-      rest = this.#gather(rest, requestHeadBytes);
+      taken = this.#gather(chunk, 0, requestHeadBytes, true);
       if (this.#length === requestHeadBytes) this.#onHead();
     }
     if (this.#state.t === "texts") {
       const { head, textBytes } = this.#state;
-      const end = requestHeadBytes + textBytes;
-      rest = this.#gather(rest, end);
-      if (this.#length === end) this.#onTexts(head);
+      taken = this.#gather(chunk, taken, textBytes, head !== undefined);
+      if (this.#length === textBytes) this.#onTexts(head);
     }
     // There is one call on a connection: a client that sends more is not ours.
-    if (rest.length > 0) this.#end();
+    if (taken < chunk.length) this.#end();
     // Most requests come in one piece and need no timer.
     else if (this.#state.t === "head" || this.#state.t === "texts")
       this.#late ??= setTimeout(() => this.#end(), requestMs);
   }
 
-  take(): Uint8Array {
-    return this.#answer.shift() ?? nothing;
+  take(): Uint8Array | undefined {
+    return this.#answer.shift();
   }
 
   /** The server stops. A running call is finished; an incomplete one is passed back, since none begins any more. */
@@ -139,17 +144,26 @@ export class ForwardedConnection {
     return false;
   }
 
-  /** Stores what belongs to the first `end` bytes. @returns the rest */
-  #gather(chunk: Uint8Array, end: number): Uint8Array {
-    const part = chunk.subarray(0, end - this.#length);
-    if (this.#state.t === "head" || (this.#state.t === "texts" && this.#state.head !== undefined))
-      this.#bytes.set(part, this.#length);
-    this.#length += part.length;
-    return chunk.subarray(part.length);
+  /**
+   * Takes what comes behind `from`, up to `whole` bytes of the head or the texts.
+   * @param isKept whether somebody reads them
+   * @returns where the rest begins
+   */
+  #gather(chunk: Uint8Array, from: number, whole: number, isKept: boolean): number {
+    const end = Math.min(chunk.length, from + whole - this.#length);
+    if (isKept && end - from === whole) this.#bytes = chunk.slice(from, end);
+    else if (isKept) {
+      this.#bytes ??= new Uint8Array(whole);
+      this.#bytes.set(chunk.subarray(from, end), this.#length);
+    }
+    this.#length += end - from;
+    return end;
   }
 
   #onHead(): void {
-    const read = readHead(this.#bytes);
+    const read = readHead(this.#bytes ?? nothing);
+    this.#bytes = undefined;
+    this.#length = 0;
     if (read.t === "garbage") {
       this.#end();
       return;
@@ -163,9 +177,6 @@ export class ForwardedConnection {
       this.#state = { t: "texts", head: undefined, textBytes };
       return;
     }
-    const bytes = new Uint8Array(requestHeadBytes + textBytes);
-    bytes.set(this.#bytes);
-    this.#bytes = bytes;
     this.#state = { t: "texts", head: read.head, textBytes };
   }
 
@@ -182,7 +193,7 @@ export class ForwardedConnection {
 
   #begin(head: RequestHead): void {
     const { envBytes, face, startedUptimeMs, untilUptimeMs } = head;
-    const texts = this.#bytes.subarray(requestHeadBytes);
+    const texts = this.#bytes ?? nothing;
     const env = readVariables(texts.subarray(0, envBytes));
     this.#state = { t: "atWork" };
     if (env === undefined) {
@@ -222,7 +233,7 @@ export class ForwardedConnection {
 
   #letGo(): void {
     this.#held.giveBack();
-    this.#bytes = nothing;
+    this.#bytes = undefined;
     if (this.#entered) this.#options.calls.leave();
     this.#entered = false;
   }

@@ -133,8 +133,8 @@ export class ServerConnection implements StreamOwner {
     }
   }
 
-  /** What is to be sent now, in one piece; empty when there is nothing more for now. */
-  take(): Uint8Array {
+  /** What is to be sent now, in one piece; `undefined` when there is nothing more for now. */
+  take(): Uint8Array | undefined {
     const { waiting } = this.#outbox;
     const bytes = this.#outbox.take((stream) => {
       // The rest of the request is not needed (section 8.1).
@@ -143,7 +143,7 @@ export class ServerConnection implements StreamOwner {
       this.#close(stream);
     });
     if (this.#outbox.waiting < waiting) this.#controlFrames = 0;
-    return bytes;
+    return bytes.length === 0 ? undefined : bytes;
   }
 
   /** Takes no more calls, and tells the peer; open ones continue. */

@@ -117,7 +117,7 @@ export class ScriptedClient {
   async read(): Promise<Frame[]> {
     for (let turn = 0; turn < 5; turn++) await Promise.resolve();
     const frames: Frame[] = [];
-    for (let bytes = this.connection.take(); bytes.length > 0; bytes = this.connection.take()) {
+    for (let bytes = this.connection.take(); bytes !== undefined; bytes = this.connection.take()) {
       for (let at = 0; at < bytes.length; ) {
         const frame = readFrame(bytes, at);
         if (frame === undefined) throw new Error("half a frame came");

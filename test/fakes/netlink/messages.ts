@@ -87,10 +87,10 @@ export abstract class SocketInMemory implements Disposable {
 
   #asked<T>(message: Message, work: (request: RawMessage) => T): T {
     try {
-      this.before(message.action);
+      this.before(message.action());
       return work(framed(message.type, message.body, message.flags));
     } catch (caught) {
-      if (caught instanceof Refusal) throw new NetlinkError(message.action, caught.errno);
+      if (caught instanceof Refusal) throw new NetlinkError(message.action(), caught.errno);
       throw caught;
     }
   }

@@ -53,7 +53,7 @@ function served() {
 
 /** What the plugin says in a process of its own: its exit status, and what is on standard output. */
 async function executed(input: Uint8Array): Promise<readonly [number, string]> {
-  const read = readHead(input.subarray(0, requestHeadBytes));
+  const read = readHead(input.slice(0, requestHeadBytes));
   if (read.t !== "call") throw new Error("A call that is no call was carried out");
   const texts = input.subarray(requestHeadBytes);
   const env = readVariables(texts.subarray(0, read.head.envBytes)) ?? {};
@@ -80,7 +80,7 @@ async function told(chunks: Iterable<Uint8Array>): Promise<string> {
     turns: atOnce,
     isTrusted: () => true,
     flush: () => {
-      for (let part = connection.take(); part.length > 0; part = connection.take()) parts.push(part);
+      for (let part = connection.take(); part !== undefined; part = connection.take()) parts.push(part);
     },
   });
   try {
@@ -101,7 +101,7 @@ async function told(chunks: Iterable<Uint8Array>): Promise<string> {
 }
 
 function faceOf(input: Uint8Array): Face | undefined {
-  const read = readHead(input.subarray(0, requestHeadBytes));
+  const read = readHead(input.slice(0, requestHeadBytes));
   return read.t === "call" ? read.head.face : undefined;
 }
 

@@ -14,6 +14,7 @@ const owner = (i: number): Owner => ({ network: "pods", sandboxId: `sandbox-${i}
 const pods = Array.from({ length: 20 }, (_, i) => ({
   owner: owner(i),
   ips: [ipOf(4, 0x0a00_0002n + BigInt(i))],
+  mac: "02:00:00:00:00:02",
   port: 100 + i,
   bridge: "br0",
 }));
@@ -44,7 +45,7 @@ const programOf = (rules: readonly PodRule[]): { program: PacketProgram; refused
 
 const actions = (before: readonly PodRule[], after: readonly PodRule[]) => {
   const { prepare, put, sweep } = changesBetween(programOf(before).program, programOf(after).program);
-  return [prepare, put, sweep].map((messages) => messages.map(({ action }) => action.replace(/ of the table.*/, "")));
+  return [prepare, put, sweep].map((messages) => messages.map(({ action }) => action().replace(/ of the table.*/, "")));
 };
 
 const big: AddressSet = { name: "big", ips: addresses(15_000) };

@@ -12,6 +12,7 @@ import {
   type Rule,
   type Table,
 } from "../../../protocols/netlink/mod.ts";
+import { linkLocalOf } from "../../addresses.ts";
 import type { NodePolicies, RefusedRule } from "../../policies.ts";
 import { rulesOf } from "../frame-fields.ts";
 import {
@@ -30,13 +31,16 @@ import { type PodRules, type RuleChains, shortName, type VerdictReports } from "
 /** A pod as packets know it. */
 export interface PolicedPod {
   readonly owner: Owner;
-  /** Its link-local one too: by that it would reach the node otherwise. */
+  readonly mac: string;
   readonly ips: readonly Ip[];
   /** Index of its port. */
   readonly port: number;
   /** Name of the bridge that the port belongs to. */
   readonly bridge: string;
 }
+
+/** The addresses by which a pod reaches others: the node also by its link-local one. */
+export const sourcesOf = ({ ips, mac }: Pick<PolicedPod, "ips" | "mac">): readonly Ip[] => [...ips, linkLocalOf(mac)];
 
 /** The counter of what a pod's isolation refuses. */
 export const deniedCounter = (owner: Owner, direction: Direction): string =>
@@ -91,11 +95,12 @@ function isolate(
   table: Table,
   maps: PodMaps,
   closedAt: ClosedPorts | undefined,
-  { owner, ips, port }: PolicedPod,
+  pod: PolicedPod,
   direction: Direction,
   { chains, text }: PodRules,
   reports: VerdictReports | undefined,
 ): void {
+  const { owner, port } = pod;
   const side = direction === "egress" ? "from" : "to";
   const name = shortName(side, ownerKey(owner));
   const denied = deniedCounter(owner, direction);
@@ -112,6 +117,7 @@ function isolate(
       make(name, `${owner.sandboxId.slice(0, 64)} is isolated`, [countIn(denied), drop]),
     ],
   });
+  const ips = sourcesOf(pod);
   for (const ip of ips) {
     const { family } = ip;
     put(draft, { ...elementOf(maps[side][family], ipBytes(ip)), chain: name });

@@ -5,7 +5,7 @@ import { type Expression, type Kernel, type Report, readReport, reportTo } from 
 import { digest } from "../../owner-names.ts";
 import { packetEnds } from "../../packet-ends.ts";
 import type { LoggedVerdicts, NodePolicies, Verdict } from "../../policies.ts";
-import { deniedCounter, type PolicedPod } from "./policy-program.ts";
+import { deniedCounter, type PolicedPod, sourcesOf } from "./policy-program.ts";
 import { countersOf, type VerdictReports } from "./rule-chains.ts";
 
 export type ReportSocket = ReturnType<Kernel["openPacketReports"]>;
@@ -87,7 +87,7 @@ export class ReportedPackets implements VerdictReports, Disposable {
   }
 
   #podAt(ip: Ip): Owner | undefined {
-    for (const { owner, ips } of this.#options.pods()) if (ips.some((one) => sameIp(one, ip))) return owner;
+    for (const pod of this.#options.pods()) if (sourcesOf(pod).some((one) => sameIp(one, ip))) return pod.owner;
     return undefined;
   }
 }

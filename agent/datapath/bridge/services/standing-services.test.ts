@@ -27,7 +27,7 @@ test("what an earlier agent left goes in transactions of a bounded size, however
   }));
   const { action } = listElements(endpoints);
   const dumpInTurns = async (message: Message, read: unknown, take: (found: unknown[]) => void): Promise<void> =>
-    take(read === readElements && message.action === action ? [left] : []);
+    take(read === readElements && message.action() === action() ? [left] : []);
   const socket = { dumpInTurns, dump: () => [] } as unknown as NetlinkSocket;
   const standing = await StandingServices.read(socket, table, true, new Set());
   const takeAway = () => standing.stepsTo(new Map(), 500);

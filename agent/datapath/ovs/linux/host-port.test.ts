@@ -46,7 +46,7 @@ describe("a host's end becomes a port", () => {
   ] as const)("of a switch of kind %s", (kind, finishesChecksums, group) => {
     const side = switchPort(node, "br-int", kind, { name: "gw0", index: 3 });
     expect(side).toMatchObject({ bridge: { name: "br-int" }, master: 0, finishesChecksums, group });
-    expect(side.portOptions(link, "")).toEqual([]);
+    expect(side.portOptions(link, new Uint8Array(6))).toEqual([]);
   });
 
   test("by all that is known of its pod, and leaves by its owner", async () => {

@@ -19,7 +19,7 @@ const header = (writer: MessageWriter, table: Table, name: string): MessageWrite
 
 /** From 0; one that stands keeps what it has. */
 export const createCounter = (table: Table, name: string): Message => ({
-  action: `create the counter "${name}" of the table "${table.name}"`,
+  action: () => `create the counter "${name}" of the table "${table.name}"`,
   type: NftMessage.NEWOBJ,
   flags: Flag.CREATE,
   body: (writer) => header(writer, table, name).begin(Nfta.OBJ_DATA).end(),
@@ -27,14 +27,14 @@ export const createCounter = (table: Table, name: string): Message => ({
 
 /** EBUSY: rules use it. */
 export const deleteCounter = (table: Table, name: string): Message => ({
-  action: `delete the counter "${name}" of the table "${table.name}"`,
+  action: () => `delete the counter "${name}" of the table "${table.name}"`,
   type: NftMessage.DELOBJ,
   body: (writer) => header(writer, table, name),
 });
 
 /** All counters with names of a table; none where there is no such table. */
 export const listCounters = (table: Table): Message => ({
-  action: `list the counters of the table "${table.name}"`,
+  action: () => `list the counters of the table "${table.name}"`,
   type: NftMessage.GETOBJ,
   body: (writer) =>
     nftHeader(writer, table).attrText(Nfta.OBJ_TABLE, table.name).attrU32Net(Nfta.OBJ_TYPE, COUNTER_OBJECT),

@@ -42,7 +42,7 @@ export const deleteElements = (elements: readonly [Element, ...Element[]]): Mess
 
 /** Takes all elements out of a set. */
 export const clearSet = (set: PacketSet): Message => ({
-  action: `clear the set "${set.name}" of the table "${set.table.name}"`,
+  action: () => `clear the set "${set.name}" of the table "${set.table.name}"`,
   type: NftMessage.DELSETELEM,
   body: (writer) => header(writer, set),
 });
@@ -56,9 +56,7 @@ function elementMessage(verb: string, type: number, elements: readonly [Element,
   return {
     type,
     flags,
-    get action() {
-      return `${verb} elements of the set "${set.name}" of the table "${set.table.name}"`;
-    },
+    action: () => `${verb} elements of the set "${set.name}" of the table "${set.table.name}"`,
     body: (writer) => {
       header(writer, set).begin(Nfta.SET_ELEM_LIST_ELEMENTS);
       for (const element of elements) writeElement(writer, element);
@@ -98,7 +96,7 @@ const header = (writer: MessageWriter, { table, name }: PacketSet): MessageWrite
 
 /** ENOENT: there is no such set. */
 export const listElements = (set: PacketSet): Message => ({
-  action: `list the set "${set.name}" of the table "${set.table.name}"`,
+  action: () => `list the set "${set.name}" of the table "${set.table.name}"`,
   type: NftMessage.GETSETELEM,
   body: (writer) => header(writer, set),
 });

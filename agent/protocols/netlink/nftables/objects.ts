@@ -66,7 +66,7 @@ export const padded = (bytes: number): number => (bytes + 3) & ~3;
 
 export function createTable(table: Table): Message {
   return {
-    action: `create the table "${table.name}"`,
+    action: () => `create the table "${table.name}"`,
     type: NftMessage.NEWTABLE,
     flags: Flag.CREATE,
     body: (writer) => nftHeader(writer, table).attrText(Nfta.TABLE_NAME, table.name),
@@ -76,7 +76,7 @@ export function createTable(table: Table): Message {
 /** With all that it has. ENOENT: there is no such table. */
 export function deleteTable(table: Table): Message {
   return {
-    action: `delete the table "${table.name}"`,
+    action: () => `delete the table "${table.name}"`,
     type: NftMessage.DELTABLE,
     body: (writer) => nftHeader(writer, table).attrText(Nfta.TABLE_NAME, table.name),
   };
@@ -85,7 +85,7 @@ export function deleteTable(table: Table): Message {
 /** Without a hook packets reach it only by rules. An existing chain is not changed. */
 export function createChain(table: Table, name: string, hook?: Hook): Message {
   return {
-    action: `create the chain "${name}" of the table "${table.name}"`,
+    action: () => `create the chain "${name}" of the table "${table.name}"`,
     type: NftMessage.NEWCHAIN,
     flags: Flag.CREATE,
     body: (writer) => {
@@ -106,7 +106,7 @@ export function createChain(table: Table, name: string, hook?: Hook): Message {
 /** Behind the rules that the chain has. */
 export function appendRule({ table, chain, expressions, leadsTo, comment }: Rule): Message {
   return {
-    action: `add a rule to the chain "${chain}" of the table "${table.name}"`,
+    action: () => `add a rule to the chain "${chain}" of the table "${table.name}"`,
     type: NftMessage.NEWRULE,
     flags: Flag.CREATE | APPEND,
     body: (writer) => {
@@ -127,7 +127,7 @@ export function appendRule({ table, chain, expressions, leadsTo, comment }: Rule
 /** Takes all rules of a chain away. */
 export function clearChain(table: Table, chain: string): Message {
   return {
-    action: `clear the chain "${chain}" of the table "${table.name}"`,
+    action: () => `clear the chain "${chain}" of the table "${table.name}"`,
     type: NftMessage.DELRULE,
     body: (writer) => nftHeader(writer, table).attrText(Nfta.RULE_TABLE, table.name).attrText(Nfta.RULE_CHAIN, chain),
   };
@@ -144,7 +144,7 @@ export function createSet(set: PacketSet, id: number): Message {
   const isMap = leadsToChains === true || value !== undefined;
   const flags = (isMap ? SetFlag.MAP : 0) | (mostFromPackets === undefined ? 0 : SetFlag.EVAL | SetFlag.TIMEOUT);
   return {
-    action: `create the set "${name}" of the table "${table.name}"`,
+    action: () => `create the set "${name}" of the table "${table.name}"`,
     type: NftMessage.NEWSET,
     flags: Flag.CREATE,
     body: (writer) => {
@@ -175,7 +175,7 @@ export function createSet(set: PacketSet, id: number): Message {
 /** Its elements go with it. EBUSY: rules use it. */
 export function deleteSet({ table, name }: PacketSet): Message {
   return {
-    action: `delete the set "${name}" of the table "${table.name}"`,
+    action: () => `delete the set "${name}" of the table "${table.name}"`,
     type: NftMessage.DELSET,
     body: (writer) => nftHeader(writer, table).attrText(Nfta.SET_TABLE, table.name).attrText(Nfta.SET_NAME, name),
   };
@@ -183,7 +183,7 @@ export function deleteSet({ table, name }: PacketSet): Message {
 
 /** All sets of a table. ENOENT: there is no such table. */
 export const listSets = (table: Table): Message => ({
-  action: `list the sets of the table "${table.name}"`,
+  action: () => `list the sets of the table "${table.name}"`,
   type: NftMessage.GETSET,
   body: (writer) => nftHeader(writer, table).attrText(Nfta.SET_TABLE, table.name),
 });
@@ -195,7 +195,7 @@ export const readSetName = (message: RawMessage): string | undefined =>
 /** Its rules go with it. EBUSY: others lead to it. */
 export function deleteChain(table: Table, name: string): Message {
   return {
-    action: `delete the chain "${name}" of the table "${table.name}"`,
+    action: () => `delete the chain "${name}" of the table "${table.name}"`,
     type: NftMessage.DELCHAIN,
     body: (writer) => nftHeader(writer, table).attrText(Nfta.CHAIN_TABLE, table.name).attrText(Nfta.CHAIN_NAME, name),
   };
@@ -204,7 +204,7 @@ export function deleteChain(table: Table, name: string): Message {
 /** All rules of a table. ENOENT: there is no such table. */
 export function listRules(table: Table): Message {
   return {
-    action: `list the rules of the table "${table.name}"`,
+    action: () => `list the rules of the table "${table.name}"`,
     type: NftMessage.GETRULE,
     body: (writer) => nftHeader(writer, table).attrText(Nfta.RULE_TABLE, table.name),
   };
@@ -217,7 +217,7 @@ export const readChainOfRule = (message: RawMessage): string | undefined =>
 /** Asks for a chain. ENOENT: there is no such chain, or no such table. */
 export function askForChain(table: string, chain: string, family: Table["family"] = "inet"): Message {
   return {
-    action: `look at the chain "${chain}" of the table "${table}"`,
+    action: () => `look at the chain "${chain}" of the table "${table}"`,
     type: NftMessage.GETCHAIN,
     body: (writer) => nftHeader(writer, { family }).attrText(Nfta.CHAIN_TABLE, table).attrText(Nfta.CHAIN_NAME, chain),
   };

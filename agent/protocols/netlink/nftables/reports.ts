@@ -14,7 +14,7 @@ export const reportedBytes = 128;
 
 /** The socket hears what rules report to a group from then on. EPERM: somebody else does. */
 export const followReports = (group: number): Message => ({
-  action: `hear of packets that rules report to group ${group}`,
+  action: () => `hear of packets that rules report to group ${group}`,
   type: ReportMessage.CONFIG,
   body: (writer) =>
     writer
