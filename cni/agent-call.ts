@@ -122,19 +122,15 @@ function timesOf(startedMs: number, timeoutMs: number): Partial<Pick<AskedWith, 
   return now === undefined ? {} : { startedUptimeMs: now - elapsedMs, untilUptimeMs: now + timeoutMs };
 }
 
-const traceNames = [
-  { variable: "TRACEPARENT", name: "traceparent" },
-  { variable: "TRACESTATE", name: "tracestate" },
-  { variable: "BAGGAGE", name: "baggage" },
-] as const;
-
 /** The runtime's library names its trace in these variables; W3C Trace Context and Baggage name the headers. */
 export function traceOf(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const metadata: Record<string, string> = {};
-  for (const { variable, name } of traceNames) {
-    const value = env[variable] ?? "";
+  const add = (name: string, value = ""): void => {
     if (value !== "" && value.length <= maxTraceHeaderBytes) metadata[name] = value;
-  }
+  };
+  add("traceparent", env["TRACEPARENT"]);
+  add("tracestate", env["TRACESTATE"]);
+  add("baggage", env["BAGGAGE"]);
   return metadata;
 }
 

@@ -1,5 +1,5 @@
 import { assert } from "../shared/assert.ts";
-import { ownerKey, sameOwner } from "../shared/cni/owner-key.ts";
+import { ownerKey } from "../shared/cni/owner-key.ts";
 import type { Attachment, Owner, Pod } from "../shared/cni/types.ts";
 import { type Ip, sameIp } from "../shared/net/ip.ts";
 import { type Applicant, assignRequests, chooseAddress } from "./allocate/choose.ts";
@@ -386,7 +386,7 @@ export class Allocator implements Disposable {
   }
 
   hasPendingDetach(owner: Owner): boolean {
-    return this.#store.pendingDetaches().some((other) => sameOwner(other, owner));
+    return this.#store.hasPendingDetach(owner);
   }
 
   forgetPendingDetach(owner: Owner): void {

@@ -37,7 +37,7 @@ export function agentForwarding(context: AgentContext, rpcs: readonly Rpc[], isR
           untilUptimeMs,
           signal,
           logger: context.logger,
-          what: `Cannot ask the agent at "${address}"`,
+          what: () => `Cannot ask the agent at "${address}"`,
         }),
     });
   return {

@@ -55,6 +55,6 @@ export function cooledTest(
  * before.
  */
 export function clearCooled(store: Store, network: string, releasedByMs: number): void {
-  const cooled = store.select({ by: "cooling", network, releasedByMs, limit: maxClearedPerAllocation });
+  const cooled = store.select({ by: "cooled", network, releasedByMs, limit: maxClearedPerAllocation });
   for (const lease of cooled) store.remove(lease);
 }

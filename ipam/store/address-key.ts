@@ -21,7 +21,10 @@ export function keyOf(ip: Ip): AddressKey {
   const key = new Uint8Array(keyBytes);
   key[10] = 255;
   key[11] = 255;
-  for (let i = 0; i < 4; i++) key[ipv4At + i] = number >>> (24 - 8 * i);
+  key[ipv4At] = number >>> 24;
+  key[ipv4At + 1] = number >>> 16;
+  key[ipv4At + 2] = number >>> 8;
+  key[ipv4At + 3] = number;
   return key;
 }
 

@@ -14,7 +14,6 @@ import {
   keyOf,
   keyOfNumber,
   lastNumber,
-  numberOf,
   numberOfKey,
 } from "./address-key.ts";
 import { columnsOf, keyColumns, type LeaseRow, leaseOf } from "./lease-row.ts";
@@ -32,8 +31,8 @@ import {
   addLease,
   adjacentRuns,
   changeLease,
+  cooled,
   longestCooling,
-  nearestRun,
   ownersLeases,
   type RunAround,
   type RunRow,
@@ -48,12 +47,6 @@ import {
   type Synchronous,
   type TakenCount,
 } from "./store.ts";
-
-/** An unbroken run of addresses that have a lease, as numbers of `address-key.ts`. */
-interface Run {
-  readonly first: bigint;
-  readonly last: bigint;
-}
 
 const lowest = keyOfNumber(0n);
 const highest = keyOfNumber(lastNumber);
@@ -175,6 +168,8 @@ export class SqliteStore implements Store {
           query.within === undefined ? lowest : keyOf(query.within.from),
           query.within === undefined ? highest : keyOf(query.within.to),
         );
+      case "cooled":
+        return this.#all<LeaseRow>(cooled(query.limit), query.network, query.releasedByMs);
     }
   }
 
@@ -206,7 +201,7 @@ export class SqliteStore implements Store {
   }
 
   count(network: string, from: Ip, to: Ip, cooledByMs: number): TakenCount {
-    const taken = this.#taken(network, numberOf(from), numberOf(to));
+    const taken = this.#taken(network, keyOf(from), keyOf(to));
     const left = this.#all<{ state: LeaseState; number: number; cooled: number }>(
       "SELECT state, count(*) AS number, total(released_at_ms <= ?) AS cooled FROM lease INDEXED BY lease_left WHERE network IN (?) AND released_at_ms IS NOT NULL AND address BETWEEN ? AND ? GROUP BY state",
       cooledByMs,
@@ -216,7 +211,7 @@ export class SqliteStore implements Store {
     );
     const { number: cooling = 0, cooled = 0 } = left.find(({ state }) => state === "cooling") ?? {};
     const { number: releasing = 0 } = left.find(({ state }) => state === "releasing") ?? {};
-    return { taken: taken - BigInt(cooled), releasing, cooling: cooling - cooled };
+    return { taken: BigInt(taken - cooled), releasing, cooling: cooling - cooled };
   }
 
   mark(name: string): string | undefined {
@@ -253,6 +248,11 @@ export class SqliteStore implements Store {
     return rows.map(({ network, sandbox_id, ifname }) => ({ network, sandboxId: sandbox_id, ifname }));
   }
 
+  hasPendingDetach({ network, sandboxId, ifname }: Owner): boolean {
+    const sql = "SELECT 1 FROM departure WHERE network = ? AND sandbox_id = ? AND ifname = ?";
+    return this.#row(sql, network, sandboxId, ifname) !== undefined;
+  }
+
   setPendingDetach({ network, sandboxId, ifname }: Owner, present: boolean): void {
     assert(this.#inTransaction, "pending detaches change inside a transaction");
     if (present) {
@@ -276,26 +276,20 @@ export class SqliteStore implements Store {
   }
 
   /** A network that is broken up at random has hundreds of thousands of runs: none is kept, and numbers count them. */
-  #taken(network: string, low: bigint, high: bigint): bigint {
-    const before = this.#runUpTo(network, keyOfNumber(low));
-    const last = this.#runUpTo(network, keyOfNumber(high));
-    const reachingIn = before === undefined || before.first === low || before.last < low ? 0n : before.last - low + 1n;
-    const reachingOut = last === undefined || last.last < high ? 0n : last.last - high;
+  #taken(network: string, low: AddressKey, high: AddressKey): number {
+    const before = this.#runAround(network, low);
+    const last = this.#runAround(network, high);
+    const reachingIn = before?.covers === 1 && before.begins === 0 ? distance(low, before.last) + 1 : 0;
+    const reachingOut = last?.covers === 1 ? distance(high, last.last) : 0;
     const sql = "SELECT first, last FROM taken WHERE network = ? AND first BETWEEN ? AND ?";
     return this.#guarded(() => {
       let inside = 0;
-      for (const row of this.#statement(sql).iterate(network, keyOfNumber(low), keyOfNumber(high))) {
+      for (const row of this.#statement(sql).iterate(network, low, high)) {
         const { first, last: end } = row as unknown as RunRow;
         inside += distance(first, end) + 1;
       }
-      return reachingIn + BigInt(inside) - reachingOut;
+      return reachingIn + inside - reachingOut;
     });
-  }
-
-  /** The same in numbers. */
-  #runUpTo(network: string, address: AddressKey): Run | undefined {
-    const row = this.#row<RunRow>(nearestRun, network, address);
-    return row === undefined ? undefined : runOf(row);
   }
 
   /** A free address joins the runs on either side of it. */
@@ -395,5 +389,3 @@ type Use<T> = (statement: StatementSync, values: SQLInputValue[]) => T;
 const rowsOf = (statement: StatementSync, values: SQLInputValue[]) => statement.all(...values);
 const rowOf = (statement: StatementSync, values: SQLInputValue[]) => statement.get(...values);
 const changesOf = (statement: StatementSync, values: SQLInputValue[]) => Number(statement.run(...values).changes);
-
-const runOf = (row: RunRow): Run => ({ first: numberOfKey(row.first), last: numberOfKey(row.last) });

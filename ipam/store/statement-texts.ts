@@ -26,6 +26,9 @@ export const ownersLeases =
 export const longestCooling = limited(
   "SELECT * FROM lease INDEXED BY lease_left WHERE network IN (?) AND state = 'cooling' AND released_at_ms <= ? AND address BETWEEN ? AND ? ORDER BY released_at_ms, generation",
 );
+export const cooled = limited(
+  "SELECT * FROM lease INDEXED BY lease_left WHERE network = ? AND state = 'cooling' AND released_at_ms <= ?",
+);
 
 /** An unbroken run of addresses that have a lease. */
 export interface RunRow {
@@ -47,7 +50,6 @@ export interface AdjacentRow extends RunRow {
 }
 
 const runsUpTo = "FROM taken WHERE network IN (?) AND first <= ? ORDER BY first DESC";
-export const nearestRun = `SELECT first, last ${runsUpTo} LIMIT 1`;
 /** Which run an address lies in, and whether at its ends. SQLite compares keys in a tenth of the time that numbers take. */
 export const runAround = `SELECT first, last, last >= ? AS covers, first = ? AS begins, last = ? AS ends ${runsUpTo} LIMIT 1`;
 /** The runs on either side of a free address, by the key before it and the one behind it. */

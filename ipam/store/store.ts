@@ -3,7 +3,7 @@ import type { Owner } from "../../shared/cni/types.ts";
 import type { Ip } from "../../shared/net/ip.ts";
 import type { Lease } from "../lease.ts";
 
-/** Which leases to read. All but `cooling` come by network and address. */
+/** Which leases to read. All but `cooling` and `cooled` come by network and address. */
 export type LeaseQuery =
   | { readonly by: "owner"; readonly owner: Owner }
   | { readonly by: "address"; readonly network: string; readonly ip: Ip }
@@ -20,7 +20,9 @@ export type LeaseQuery =
       readonly releasedByMs: number;
       readonly within?: { readonly from: Ip; readonly to: Ip };
       readonly limit: number;
-    };
+    }
+  /** Any `limit` of those, for whoever does not care which: to bring them in order costs twice as much as to find that there is none. */
+  | { readonly by: "cooled"; readonly network: string; readonly releasedByMs: number; readonly limit: number };
 
 /** How many addresses of a window have a lease that keeps them. */
 export interface TakenCount {
@@ -70,6 +72,7 @@ export interface Store extends Disposable {
   remember(place: PodPlace, rangeSet: number, ip: Ip, most: number): void;
   /** Attachments that the agent has yet to unwire and whose address another IPAM plugin keeps, oldest first. */
   pendingDetaches(): readonly Owner[];
+  hasPendingDetach(owner: Owner): boolean;
   setPendingDetach(owner: Owner, present: boolean): void;
   /** Does what waits for the disk, at a moment when nobody waits for an answer. @returns whether there was any */
   checkpoint(): boolean;

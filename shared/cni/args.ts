@@ -29,12 +29,17 @@ export function parseArgs(text: string): ReadonlyMap<string, string> {
  * cannot be read is ignored.
  */
 export function podOf(text: string): Pod | undefined {
-  const args = new Map<string, string>();
-  for (const pair of text.split(";")) {
-    const equals = pair.indexOf("=");
-    if (equals > 0) args.set(pair.slice(0, equals), pair.slice(equals + 1));
-  }
-  const name = args.get("K8S_POD_NAME") ?? "";
+  const name = lastValue(text, "K8S_POD_NAME=");
   if (name === "") return undefined;
-  return { name, namespace: args.get("K8S_POD_NAMESPACE") ?? "", uid: args.get("K8S_POD_UID") ?? "" };
+  return { name, namespace: lastValue(text, "K8S_POD_NAMESPACE="), uid: lastValue(text, "K8S_POD_UID=") };
+}
+
+/** Of the last pair that begins so; empty where there is none. Each ADD looks for three, and makes no pairs for them. */
+function lastValue(text: string, start: string): string {
+  let at = text.lastIndexOf(start);
+  // Not within another key or value.
+  while (at > 0 && text[at - 1] !== ";") at = text.lastIndexOf(start, at - 1);
+  if (at < 0) return "";
+  const end = text.indexOf(";", at);
+  return text.slice(at + start.length, end < 0 ? undefined : end);
 }

@@ -171,18 +171,27 @@ export function formatCidr(cidr: Cidr): string {
 
 const hostMask = (cidr: Cidr): bigint => (1n << BigInt(bitsOf(cidr.ip.family) - cidr.prefix)) - 1n;
 
+/** The same of IPv4 as 32 bits: numbers of any length cost the interpreter ten times as much. */
+const hostMask4 = (prefix: number): number => (prefix === 0 ? -1 : (1 << (32 - prefix)) - 1);
+
 /** The lowest address of the block: all host bits zero. */
 export function firstOf(cidr: Cidr): Ip {
   return { family: cidr.ip.family, value: cidr.ip.value & ~hostMask(cidr) };
 }
 
 /** The highest address of the block: all host bits one (IPv4: the broadcast address). */
-export function lastOf(cidr: Cidr): Ip {
-  return { family: cidr.ip.family, value: cidr.ip.value | hostMask(cidr) };
+export function lastOf({ ip, prefix }: Cidr): Ip {
+  if (ip.family === 4) return { family: 4, value: BigInt((Number(ip.value) | hostMask4(prefix)) >>> 0) };
+  return { family: 6, value: ip.value | hostMask({ ip, prefix }) };
 }
 
 export function contains(cidr: Cidr, ip: Ip): boolean {
   if (ip.family !== cidr.ip.family) return false;
+  if (ip.family === 4) {
+    const number = Number(ip.value);
+    // One behind the family's last lies in no block.
+    return number <= 0xffff_ffff && ((number ^ Number(cidr.ip.value)) & ~hostMask4(cidr.prefix)) === 0;
+  }
   const hostBits = BigInt(bitsOf(ip.family) - cidr.prefix);
   return ip.value >> hostBits === cidr.ip.value >> hostBits;
 }

@@ -16,7 +16,7 @@ const gc = (handle: (call: CallContext) => Promise<typeof answer>): readonly Rpc
 function call(rpcs: readonly Rpc[], signal = new AbortController().signal, metadata: CallMetadata = {}) {
   const lines: string[] = [];
   const logger = createLogger("info", (line) => lines.push(line));
-  const options = { ...metadata, timeoutMs: 1_000, signal, logger, what: 'Cannot ask the agent at "/s"' };
+  const options = { ...metadata, timeoutMs: 1_000, signal, logger, what: () => 'Cannot ask the agent at "/s"' };
   return { lines, ended: callDirectly(rpcs, nodeService.gc, { network: "n", valid: [] }, options) };
 }
 

@@ -12,7 +12,7 @@ export interface DirectCallOptions extends CallMetadata {
   readonly signal: EndSignal;
   readonly logger: Logger;
   /** `Cannot ask the agent at …`, the beginning of the error of a call without an answer. */
-  readonly what: string;
+  what(): string;
 }
 
 /**
@@ -23,8 +23,9 @@ export async function callDirectly<Req, Res>(
   rpcs: readonly Rpc[],
   method: Method<Req, Res>,
   request: Req,
-  { timeoutMs, signal, logger, what, ...metadata }: DirectCallOptions,
+  options: DirectCallOptions,
 ): Promise<Res> {
+  const { timeoutMs, signal, logger } = options;
   const found = rpcs.find((rpc) => rpc.method.path === method.path);
   if (found === undefined)
     throw new RpcError(GrpcCode.unimplemented, `Cannot serve ${method.path}: there is no such method`);
@@ -35,7 +36,7 @@ export async function callDirectly<Req, Res>(
   try {
     return await new Promise((resolve, reject) => {
       // That of a method that answers once, as `Method` has it.
-      const answer = found.handle(request, contextOf(metadata, late, logger)) as Promise<Res>;
+      const answer = found.handle(request, contextOf(options, late, logger)) as Promise<Res>;
       answer.then(resolve, reject);
       // Most calls have ended by then, and need no timer.
       afterTurn(() => {
@@ -43,7 +44,7 @@ export async function callDirectly<Req, Res>(
         timer = setTimeout(
           () => {
             late.abort();
-            reject(noAnswer(what, Math.round(timeoutMs)));
+            reject(noAnswer(options.what(), Math.round(timeoutMs)));
           },
           Math.max(1, untilMs - performance.now()),
         );

@@ -73,6 +73,8 @@ export class MemoryStore implements Store {
           .filter((lease) => releasedAt(lease) <= query.releasedByMs)
           .sort((a, b) => releasedAt(a) - releasedAt(b) || a.generation - b.generation)
           .slice(0, query.limit);
+      case "cooled":
+        return this.select({ ...query, by: "cooling" });
     }
   }
 
@@ -130,6 +132,10 @@ export class MemoryStore implements Store {
 
   pendingDetaches(): readonly Owner[] {
     return this.#pendingDetaches;
+  }
+
+  hasPendingDetach(owner: Owner): boolean {
+    return this.#pendingDetaches.some((other) => sameOwner(other, owner));
   }
 
   setPendingDetach(owner: Owner, present: boolean): void {

@@ -9,6 +9,7 @@ import { NetlinkSocket, openDescriptor, Protocol } from "./netlink-socket.ts";
 import { followReports } from "./nftables/reports.ts";
 import { sysctlPath } from "./sysctl-path.ts";
 
+const encoder = new TextEncoder();
 const O_WRONLY_CLOEXEC = 0o1 | 0o2000000;
 /** Of a path, its zero, and a value. */
 const sysctlBytes = 4096 + 64;
@@ -28,21 +29,21 @@ export class Kernel implements Disposable {
 
   /** A socket in this process's own namespace. @throws {NetlinkError} */
   openSocket(): NetlinkSocket {
-    return this.#socket(openDescriptor(this.#libc), "open a netlink socket", this.#ports);
+    return this.#socket(openDescriptor(this.#libc), () => "open a netlink socket", this.#ports);
   }
 
   /** A socket in this process's own namespace for what `nft` sets up. @throws {NetlinkError} */
   openPacketFilterSocket(): NetlinkSocket {
     return this.#socket(
       openDescriptor(this.#libc, Protocol.NETFILTER),
-      "open a netlink socket for packet filters",
+      () => "open a netlink socket for packet filters",
       this.#ports,
     );
   }
 
   /** A socket in this process's own namespace for the families of generic netlink. @throws {NetlinkError} */
   openGenericSocket(): NetlinkSocket {
-    return this.#socket(openDescriptor(this.#libc, Protocol.GENERIC), "open a generic netlink socket");
+    return this.#socket(openDescriptor(this.#libc, Protocol.GENERIC), () => "open a generic netlink socket");
   }
 
   /** Hears of changes to interfaces, addresses and routes of this process's own namespace. @throws {NetlinkError} */
@@ -60,7 +61,7 @@ export class Kernel implements Disposable {
   /** Hears of the packets that rules report to a group, read by `readReport`. @throws {NetlinkError} */
   openPacketReports(group: number): ChangeSocket {
     const fd = openDescriptor(this.#libc, Protocol.NETFILTER);
-    const asking = this.#socket(fd, "open a netlink socket for reports of packets");
+    const asking = this.#socket(fd, () => "open a netlink socket for reports of packets");
     const reports = new ChangeSocket(this.#libc, fd, 0);
     try {
       asking.run(followReports(group));
@@ -80,7 +81,7 @@ export class Kernel implements Disposable {
   openSocketIn(namespace: NetworkNamespace): NetlinkSocket {
     const libc = this.#libc;
     const fd = insideNamespace(libc, this.#home, namespace, () => openDescriptor(libc));
-    return this.#socket(fd, `open a netlink socket in "${namespace.path}"`);
+    return this.#socket(fd, () => `open a netlink socket in "${namespace.path}"`);
   }
 
   /**
@@ -91,7 +92,6 @@ export class Kernel implements Disposable {
    */
   writeSysctl(path: string, value: string, namespace?: NetworkNamespace): void {
     const { bytes, address } = this.#sysctl;
-    const encoder = new TextEncoder();
     const text = `${sysctlPath(path)}\0`;
     const { read, written: valueAt } = encoder.encodeInto(text, bytes);
     if (read < text.length) throw new NetlinkError(`open "${path}"`, Errno.ENAMETOOLONG);
@@ -99,12 +99,12 @@ export class Kernel implements Disposable {
     const { open, write, close } = this.#libc.calls;
     const opened = (): number => open(address, O_WRONLY_CLOEXEC, 0);
     const fd = namespace === undefined ? opened() : insideNamespace(this.#libc, this.#home, namespace, opened);
-    const place = namespace === undefined ? "" : ` in "${namespace.path}"`;
-    if (fd < 0) throw new NetlinkError(`open "${path}"${place}`, this.#libc.errno());
-    const isWritten = Number(write(fd, (address + valueAt) as typeof address, length)) === length;
+    const place = (): string => (namespace === undefined ? "" : ` in "${namespace.path}"`);
+    if (fd < 0) throw new NetlinkError(`open "${path}"${place()}`, this.#libc.errno());
+    const isWritten = write(fd, (address + valueAt) as typeof address, length) === length;
     const errno = isWritten ? 0 : this.#libc.errno();
     close(fd);
-    if (!isWritten) throw new NetlinkError(`write "${path}"${place}`, errno);
+    if (!isWritten) throw new NetlinkError(`write "${path}"${place()}`, errno);
   }
 
   [Symbol.dispose](): void {
@@ -117,8 +117,8 @@ export class Kernel implements Disposable {
     return new ChangeSocket(this.#libc, fd, groups);
   }
 
-  #socket(fd: number, action: string, ports?: Set<number>): NetlinkSocket {
-    if (fd < 0) throw new NetlinkError(action, this.#libc.errno(), errnoName(this.#libc.errno()));
+  #socket(fd: number, action: () => string, ports?: Set<number>): NetlinkSocket {
+    if (fd < 0) throw new NetlinkError(action(), this.#libc.errno(), errnoName(this.#libc.errno()));
     return new NetlinkSocket(this.#libc, this.#buffers, fd, ports);
   }
 }

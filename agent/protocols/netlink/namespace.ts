@@ -36,15 +36,16 @@ const O_CLOEXEC = 0o2000000;
 const pathBytes = 4096;
 const AT_EMPTY_PATH = 0x1000;
 const STATX_INO = 0x100;
-/** struct statx, and in it the inode's number and both parts of the device's. */
+/** struct statx, and in it, in words, the inode's number and both parts of the device's. */
 const statxBytes = 256;
-const inodeAt = 32;
-const deviceAt = 136;
+const inodeAt = 8;
+const deviceAt = 34;
 
+const encoder = new TextEncoder();
 const path = pinned(pathBytes);
 const noPath = pinned(1);
 const statx = pinned(statxBytes);
-const stat = { address: statx.address, view: new DataView(statx.bytes.buffer) };
+const stat = { address: statx.address, words: new Uint32Array(statx.bytes.buffer) };
 
 /**
  * Opens the network namespace at `path`, an absolute path such as `/run/netns/x` or `/proc/123/ns/net`.
@@ -56,14 +57,15 @@ export function openNamespace(libc: Libc, at: string, home: HomeNamespace): Open
   if (fd === -Errno.ENOENT || fd === -Errno.ENOTDIR) return { t: "missing" };
   if (fd < 0) return { t: "refused", reason: errnoName(-fd) };
   const isNetwork = libc.calls.ioctl(fd, NS_GET_NSTYPE, null) === CLONE_NEWNET;
-  if (isNetwork && !isSame(fileOf(libc, fd), home.file)) return { t: "open", namespace: held(libc, at, fd) };
+  if (isNetwork && !isSame(fileOf(libc, fd), home.file))
+    return { t: "open", namespace: new HeldNamespace(libc, at, fd) };
   libc.calls.close(fd);
   return { t: isNetwork ? "own" : "other" };
 }
 
 /** A descriptor, or the negated error. By the C library: `node:fs` costs an ADD twice as much on cold caches. */
 function open(libc: Libc, at: string, flags: number): number {
-  const { read, written } = new TextEncoder().encodeInto(`${at}\0`, path.bytes);
+  const { read, written } = encoder.encodeInto(`${at}\0`, path.bytes);
   if (read <= at.length || written > pathBytes) return -Errno.ENAMETOOLONG;
   const fd = libc.calls.open(path.address, flags, 0);
   return fd < 0 ? -libc.errno() : fd;
@@ -75,8 +77,8 @@ const isSame = (one: FileId, other: FileId): boolean =>
 function fileOf(libc: Libc, fd: number): FileId {
   if (libc.calls.statx(fd, noPath.address, AT_EMPTY_PATH, STATX_INO, stat.address) !== 0)
     throw new Error(`Cannot tell the network namespace: the kernel answers ${errnoName(libc.errno())}`);
-  const word = (at: number): number => stat.view.getUint32(at, true);
-  return [word(deviceAt), word(deviceAt + 4), word(inodeAt + 4), word(inodeAt)];
+  const { words } = stat;
+  return [words[deviceAt] ?? 0, words[deviceAt + 1] ?? 0, words[inodeAt + 1] ?? 0, words[inodeAt] ?? 0];
 }
 
 /** The calling thread's namespace: `/proc/self` would be the main thread's. */
@@ -84,19 +86,25 @@ export function openHome(libc: Libc): HomeNamespace {
   const at = "/proc/thread-self/ns/net";
   const fd = open(libc, at, constants.O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw new Error(`Cannot open "${at}": the kernel answers ${errnoName(-fd)}`);
-  return Object.assign(held(libc, at, fd), { file: fileOf(libc, fd) });
+  return Object.assign(new HeldNamespace(libc, at, fd), { file: fileOf(libc, fd) });
 }
 
-function held(libc: Libc, path: string, fd: number): NetworkNamespace {
-  let isOpen = true;
-  return {
-    path,
-    fd,
-    [Symbol.dispose]() {
-      if (isOpen) libc.calls.close(fd);
-      isOpen = false;
-    },
-  };
+class HeldNamespace implements NetworkNamespace {
+  readonly path: string;
+  readonly fd: number;
+  readonly #libc: Libc;
+  #isOpen = true;
+
+  constructor(libc: Libc, path: string, fd: number) {
+    this.#libc = libc;
+    this.path = path;
+    this.fd = fd;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#isOpen) this.#libc.calls.close(this.fd);
+    this.#isOpen = false;
+  }
 }
 
 /** The kernel refused to enter a namespace. */

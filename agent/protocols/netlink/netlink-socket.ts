@@ -6,7 +6,7 @@ import { addressOf, type Libc, pinned } from "./libc.ts";
 import type { Link } from "./link.ts";
 import { MalformedMessage, type RawMessage, readAnswer, readMessages } from "./message-reader.ts";
 import { type Message, MessageWriter } from "./message-writer.ts";
-import { ifreqDataAt, type NetlinkBuffers, receiveBytes } from "./netlink-buffers.ts";
+import { type NetlinkBuffers, receiveBytes } from "./netlink-buffers.ts";
 import { NetlinkError } from "./netlink-error.ts";
 import { BatchMessage, batchSubsystem } from "./nftables/numbers.ts";
 
@@ -26,8 +26,6 @@ const SIOCGIFINDEX = 0x8933;
 const SIOCETHTOOL = 0x8946;
 const ETHTOOL_GLINK = 0x0a;
 const ETHTOOL_STXCSUM = 0x17;
-/** In the struct sockaddr of a hardware address. */
-const ifreqMacAt = ifreqDataAt + 2;
 
 /** A transaction of packet rules cannot be cut: the policies of 5,000 rules for one node are some 10 MB at its start. */
 const mostTransactionBytes = 64 * 1024 * 1024;
@@ -37,8 +35,6 @@ const SO_SNDBUFFORCE = 32;
 const sentBytes = 128 * 1024;
 /** Attempts of a dump, which is repeated if changes disturb it; after that an error is reported. */
 const dumpAttempts = 10;
-
-const encoder = new TextEncoder();
 
 /** What an error calls a request; its text is made only then. */
 type Asked = Pick<Message, "action">;
@@ -278,40 +274,26 @@ export class NetlinkSocket implements Disposable {
    * each ADD asks about: to read it whole takes several times as long.
    */
   stands({ name, index, mac }: Pick<Link, "name" | "index" | "mac">): boolean {
-    const { bytes, address } = this.#ifreqOf(name);
-    const { ifreqUnion: union } = this.#buffers;
+    const { address, union, mac: found } = this.#buffers.ifreq.name(name);
     const isAnswered = (command: number): boolean => this.#libc.calls.ioctl(this.#fd, command, address) === 0;
-    if (!isAnswered(SIOCGIFINDEX) || union.getInt32(0, true) !== index) return false;
-    if (!isAnswered(SIOCGIFFLAGS) || (union.getUint16(0, true) & Iff.UP) === 0) return false;
-    if (!isAnswered(SIOCGIFHWADDR)) return false;
-    return bytes.subarray(ifreqMacAt, ifreqMacAt + 6).toHex() === mac.replaceAll(":", "");
+    if (!isAnswered(SIOCGIFINDEX) || union[0] !== index) return false;
+    if (!isAnswered(SIOCGIFFLAGS) || ((union[0] ?? 0) & Iff.UP) === 0) return false;
+    return isAnswered(SIOCGIFHWADDR) && found.toHex() === mac.replaceAll(":", "");
   }
 
   /** The index of the interface of this name; `undefined` where there is none. To read it whole takes ten times as long. */
   indexOf(name: string): number | undefined {
-    const { address } = this.#ifreqOf(name);
-    if (this.#libc.calls.ioctl(this.#fd, SIOCGIFINDEX, address) !== 0) return undefined;
-    return this.#buffers.ifreqUnion.getInt32(0, true);
-  }
-
-  #ifreqOf(ifname: string): NetlinkBuffers["ifreq"] {
-    const { ifreq, ifreqName } = this.#buffers;
-    ifreq.bytes.fill(0);
-    encoder.encodeInto(ifname, ifreqName);
-    return ifreq;
+    const { address, union } = this.#buffers.ifreq.name(name);
+    return this.#libc.calls.ioctl(this.#fd, SIOCGIFINDEX, address) === 0 ? union[0] : undefined;
   }
 
   /** One command with a value of 0. */
   #ethtool(ifname: string, command: number, action: string): void {
-    const { ethtool } = this.#buffers;
-    const ifreq = this.#ifreqOf(ifname);
-    this.#buffers.ifreqUnion.setBigUint64(0, BigInt(ethtool.address), true);
-    const asked = new DataView(ethtool.bytes.buffer);
-    asked.setUint32(0, command, true);
-    asked.setUint32(4, 0, true);
-    if (this.#libc.calls.ioctl(this.#fd, SIOCETHTOOL, ifreq.address) < 0) {
-      throw new NetlinkError(action, this.#libc.errno());
-    }
+    const { ethtool, ethtoolIfreq } = this.#buffers;
+    ethtool[0] = command;
+    ethtool[1] = 0;
+    const { address } = ethtoolIfreq.name(ifname);
+    if (this.#libc.calls.ioctl(this.#fd, SIOCETHTOOL, address) < 0) throw new NetlinkError(action, this.#libc.errno());
   }
 
   [Symbol.dispose](): void {
