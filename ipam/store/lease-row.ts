@@ -42,12 +42,12 @@ export function leaseOf(row: LeaseRow): Lease {
 /** `network` and `address`, the first of the columns. */
 export const keyColumns = 2;
 
-/** All columns in the table's order. */
-export function columnsOf(lease: Lease): SQLInputValue[] {
+/** All columns in the table's order. @param key of its address */
+export function columnsOf(lease: Lease, key: AddressKey): SQLInputValue[] {
   const { owner, gateway, pod } = lease;
   return [
     owner.network,
-    keyOf(lease.address.ip),
+    key,
     lease.address.prefix,
     gateway === undefined ? null : keyOf(gateway),
     lease.rangeSet,

@@ -180,9 +180,9 @@ export class SqliteStore implements Store {
 
   put(lease: Lease): void {
     assert(this.#inTransaction, "leases change inside a transaction");
-    const columns = columnsOf(lease);
     const { network } = lease.owner;
     const key = keyOf(lease.address.ip);
+    const columns = columnsOf(lease, key);
     if (this.#use(addLease, columns, changesOf) > 0) this.#take(network, key);
     else this.#changes(changeLease, ...columns.slice(keyColumns), network, key);
   }

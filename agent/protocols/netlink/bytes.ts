@@ -5,7 +5,13 @@ import { MalformedMessage } from "./message-reader.ts";
 export function ipBytes(ip: Ip): Uint8Array {
   if (ip.family === 4) {
     const value = Number(ip.value);
-    return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
+    // Piece by piece: `Uint8Array.of` takes the interpreter four times as long.
+    const bytes = new Uint8Array(4);
+    bytes[0] = value >>> 24;
+    bytes[1] = value >>> 16;
+    bytes[2] = value >>> 8;
+    bytes[3] = value;
+    return bytes;
   }
   const view = new DataView(new ArrayBuffer(16));
   view.setBigUint64(0, ip.value >> 64n);

@@ -174,7 +174,24 @@ export class MessageWriter {
 
   /** An attribute that holds one other with these bytes, as nftables has its data. */
   attrNested(type: number, inner: number, value: Uint8Array): this {
-    return this.begin(type).attrBytes(inner, value).end();
+    const length = headerBytes + value.length;
+    const outerLength = headerBytes + ((length + 3) & ~3);
+    const start = this.#take(outerLength);
+    if (outerLength > mostAttributeBytes) throw tooLong(outerLength);
+    const words = this.#words;
+    const at = start >>> 2;
+    words[(this.#length >>> 2) - 1] = 0;
+    words[at] = outerLength | ((type | nested) << 16);
+    words[at + 1] = length | (inner << 16);
+    this.#bytes.set(value, start + 2 * headerBytes);
+    return this;
+  }
+
+  /** What was written before, from a multiple of four bytes to another. */
+  written(bytes: Uint8Array): this {
+    const at = this.#take(bytes.length);
+    this.#bytes.set(bytes, at);
+    return this;
   }
 
   /** An attribute with a value of four bytes at most, the others zero. @param length without these */

@@ -91,8 +91,18 @@ function successor(key: Uint8Array): Uint8Array | undefined {
   return undefined;
 }
 
-const header = (writer: MessageWriter, { table, name }: PacketSet): MessageWriter =>
+/** What each message about a set begins with: an ADD has four, of the same sets as the one before. */
+const headers = new WeakMap<PacketSet, Uint8Array>();
+
+function header(writer: MessageWriter, set: PacketSet): MessageWriter {
+  const known = headers.get(set);
+  if (known !== undefined) return writer.written(known);
+  const { table, name } = set;
+  const start = writer.length;
   nftHeader(writer, table).attrName(Nfta.SET_ELEM_LIST_TABLE, table.name).attrName(Nfta.SET_ELEM_LIST_SET, name);
+  headers.set(set, writer.bytes.slice(start, writer.length));
+  return writer;
+}
 
 /** ENOENT: there is no such set. */
 export const listElements = (set: PacketSet): Message => ({
