@@ -33,11 +33,12 @@ export async function runAdd(
   // Only HNS maps ports itself; elsewhere another plugin, later in the chain, does.
   const portMappings = context.config.dataPath === "hns" ? portMappingsOf(request.conf) : undefined;
   const what = { what: `ADD of "${owner.sandboxId}"`, signal: call.signal, timeoutMs: context.config.callTimeoutMs };
-  return context.mutex.run(ownerKey(owner), what, async () => {
+  const key = ownerKey(owner);
+  return context.mutex.run(key, what, async () => {
     phases.enter("ipam");
     if (hasCallerGone(call)) throw callerGone(owner);
     // A rollback must not remove the interface of the sandbox that a workload container joins.
-    const stood = joins || context.lastAddAt.has(ownerKey(owner));
+    const stood = joins || context.lastAddAt.has(key);
     if (!joins && context.allocator.hasPendingDetach(owner)) await detachEarlier(context, owner);
     const claim = await (joins ? sandboxAddresses : claimAddresses)(context, network, request);
     phases.enter("interface");
@@ -69,11 +70,8 @@ export async function runAdd(
       throw callerGone(owner);
     }
     // Only an ADD of the sandbox, and not of a workload container, overtakes its DEL.
-    context.lastAddAt.set(
-      ownerKey(owner),
-      joins ? (context.lastAddAt.get(ownerKey(owner)) ?? 0) : (call.startedUptimeMs ?? 0),
-    );
-    context.pendingCleanup.delete(ownerKey(owner));
+    context.lastAddAt.set(key, joins ? (context.lastAddAt.get(key) ?? 0) : (call.startedUptimeMs ?? 0));
+    context.pendingCleanup.delete(key);
     return encodeResult(result, request.version);
   });
 }

@@ -324,8 +324,9 @@ export class SqliteStore implements Store {
     this.#changes("DELETE FROM taken WHERE network = ? AND first = ?", network, first);
   }
 
+  /** Compiled once, as all others: what reads a statement's text is code that an ADD needs for nothing else. */
   #run(sql: string): void {
-    this.#guarded(() => this.#db.exec(sql));
+    this.#use(sql, noValues, changesOf);
   }
 
   #all<Row>(sql: string, ...values: SQLInputValue[]): readonly Row[] {
@@ -382,6 +383,8 @@ export class SqliteStore implements Store {
     }
   }
 }
+
+const noValues: SQLInputValue[] = [];
 
 /** What is taken from a statement. */
 type Use<T> = (statement: StatementSync, values: SQLInputValue[]) => T;

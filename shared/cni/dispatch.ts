@@ -69,7 +69,7 @@ export async function runPlugin(verbTable: VerbTable, io: PluginIo): Promise<num
     }
     const checked = supported(named);
     version = checked;
-    const request: CniRequest = { env, io, conf, stdin, text, version: checked, network: networkName(conf) };
+    const request: CniRequest = { env, io, conf, stdin, text, version: checked, network: conf.derive(networkName) };
     const since = verbSince[env.command];
     if (since !== undefined && !atLeast(request.version, since)) throw tooOld(env.command, request.version, since);
     const result = await verbTable[env.command](request);

@@ -26,8 +26,11 @@ function modern(result: CniResult, version: CniVersion): Record<string, unknown>
   const with11 = atLeast(version, "1.1.0");
   // Loops, since a function for each element costs an ADD as much as the text itself.
   const interfaces: unknown[] = [];
-  for (const { name, mac, sandbox, mtu, socketPath, pciID } of result.interfaces)
-    interfaces.push(with11 ? { name, mac, sandbox, mtu, socketPath, pciID } : { name, mac, sandbox });
+  for (const one of result.interfaces) {
+    const { name, mac, sandbox } = one;
+    if (!with11) interfaces.push({ name, mac, sandbox });
+    else interfaces.push({ name, mac, sandbox, mtu: one.mtu, socketPath: one.socketPath, pciID: one.pciID });
+  }
   const ips: unknown[] = [];
   for (const ip of result.ips) {
     ips.push({

@@ -110,17 +110,17 @@ const kinds = { done: 1, pass: 2, taken: 3 } as const;
 
 /** `undefined` where it is longer than an answer can be. */
 export function encodeDone({ status, stdout, stderr }: Done): Uint8Array | undefined {
-  const encoder = new TextEncoder();
   const out = encoder.encode(stdout);
-  const err = stderr === "" ? noText : encoder.encode(stderr);
-  if (out.length + err.length > maxAnswerBytes) return undefined;
-  const answer = answerHead(kinds.done, status, out.length, err.length, 0);
+  const err = stderr === "" ? undefined : encoder.encode(stderr);
+  const [outBytes, errBytes] = [out.length, err?.length ?? 0];
+  if (outBytes + errBytes > maxAnswerBytes) return undefined;
+  const answer = answerHead(kinds.done, status, outBytes, errBytes, 0);
   answer.set(out, answerHeadBytes);
-  answer.set(err, answerHeadBytes + out.length);
+  if (err !== undefined) answer.set(err, answerHeadBytes + outBytes);
   return answer;
 }
 
-const noText = new Uint8Array(0);
+const encoder = new TextEncoder();
 
 /** Nothing has been and will be done: the caller runs the call itself. */
 export const encodePass = (): Uint8Array => answerHead(kinds.pass, 0, 0, 0, 0);
