@@ -144,6 +144,18 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       expect(store.select({ ...cooling, network: "other", releasedByMs: 999 })).toEqual([]);
     }));
 
+  test("finds what has cooled, in no order", () =>
+    withStore((store) => {
+      put(store, left("10.0.0.2", "cooling", 300), left("10.0.0.3", "releasing", 100), lease("10.0.0.4"));
+      put(store, left("10.0.0.5", "cooling", 200), left("fd00::1", "cooling", 400));
+      const cooled = (releasedByMs: number, limit = 9, network = "net") =>
+        addresses(store.select({ by: "cooled", network, releasedByMs, limit })).sort();
+      expect(cooled(300)).toEqual(["10.0.0.2", "10.0.0.5"]);
+      expect(cooled(999)).toEqual(["10.0.0.2", "10.0.0.5", "fd00::1"]);
+      expect(cooled(999, 2)).toHaveLength(2);
+      expect([cooled(199), cooled(999, 9, "other")]).toEqual([[], []]);
+    }));
+
   test("knows the next free address through runs that grow, meet and break", () =>
     withStore((store) => {
       const next = (from: string): string => formatIp(store.nextFree("net", ip(from)));
@@ -211,8 +223,13 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       for (let i = 0; i < 2; i++) store.transaction((): void => store.setMark("a", undefined));
       expect(store.mark("a")).toBe(undefined);
       expect(new Set(store.pendingDetaches())).toEqual(new Set([first, second]));
+      expect([first, { ...first, ifname: "eth1" }].map((owner) => store.hasPendingDetach(owner))).toEqual([
+        true,
+        false,
+      ]);
       store.transaction((): void => store.setPendingDetach(first, false));
       expect(store.pendingDetaches()).toEqual([second]);
+      expect([first, second].map((owner) => store.hasPendingDetach(owner))).toEqual([false, true]);
     }));
 
   test("remembers a pod's address of each range set, and of all pods the latest", () =>

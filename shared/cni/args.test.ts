@@ -35,6 +35,10 @@ test.each([
   [[namespace, uid], undefined],
   [["K8S_POD_NAME=", namespace], undefined],
   [["x", "=y", "TOKEN=a==", name, ""], { name: "web", namespace: "", uid: "" }],
+  [["A=K8S_POD_NAME=no", "XK8S_POD_UID=no", name], { name: "web", namespace: "", uid: "" }],
+  [["K8S_POD_NAME=first", name, namespace, "K8S_POD_NAMESPACE="], { name: "web", namespace: "", uid: "" }],
+  [["K8S_POD_NAME=a=b", "A=K8S_POD_NAME=no"], { name: "a=b", namespace: "", uid: "" }],
+  [["A=K8S_POD_NAME=no"], undefined],
   [[], undefined],
 ])("the pod of %j", (pairs, wanted) => {
   expect(podOf(pairs.join(";"))).toEqual(wanted);

@@ -2,6 +2,12 @@ import IPCIDR from "ip-cidr";
 import { describe, expect, test } from "vitest";
 import { contains, firstOf, formatCidr, formatIp, ipOf, lastOf, parseCidr, parseIp } from "./ip.ts";
 
+test("one behind the last IPv4 address lies in no block, also not in the one of all", () => {
+  for (const block of ["0.0.0.0/0", "0.0.0.0/8", "10.0.0.0/8"])
+    for (const value of [1n << 32n, (1n << 32n) + 0x0a00_0001n])
+      expect(contains(parseCidr(block)!, ipOf(4, value)), block).toBe(false);
+});
+
 describe("parseIp", () => {
   test.each([
     ["0.0.0.0", 0n],

@@ -172,6 +172,23 @@ test("a name is the same as a text, also where it was written before", () => {
   }
 });
 
+test("an attribute in an attribute is the same as both one after the other, also on memory that is not clean", () => {
+  const encoded = (body: (writer: MessageWriter) => void): string => {
+    const writer = new MessageWriter(new Uint8Array(new ArrayBuffer(256)).fill(0xff));
+    writer.message(16, 0, 1, body);
+    return hex(writer.bytes.subarray(0, writer.length));
+  };
+  for (let bytes = 0; bytes < 9; bytes++) {
+    const value = new Uint8Array(bytes).fill(7);
+    const wanted = encoded((writer) => void writer.begin(1).attrBytes(2, value).end().attrU8(3, 4));
+    expect(encoded((writer) => void writer.attrNested(1, 2, value).attrU8(3, 4))).toBe(wanted);
+  }
+  const long = new Uint8Array(0x1_0000);
+  expect(() =>
+    encode({ action: () => "try", type: 16, body: (writer) => writer.attrNested(1, 2, long) }, 200_000),
+  ).toThrow("has 65544 bytes");
+});
+
 test("an attribute that begins and does not end, or ends twice, is our own fault", () => {
   const body = (write: (writer: MessageWriter) => void): Message => ({ action: () => "try", type: 16, body: write });
   expect(() => encode(body((writer) => void writer.begin(1).attrU32(2, 3)))).toThrow("has no end");
