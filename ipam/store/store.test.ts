@@ -149,7 +149,7 @@ describe.each(stores)("a store: %s", (_name, withStore) => {
       put(store, left("10.0.0.2", "cooling", 300), left("10.0.0.3", "releasing", 100), lease("10.0.0.4"));
       put(store, left("10.0.0.5", "cooling", 200), left("fd00::1", "cooling", 400));
       const cooled = (releasedByMs: number, limit = 9, network = "net") =>
-        addresses(store.select({ by: "cooled", network, releasedByMs, limit })).sort();
+        addresses(store.select({ by: "cooled", network, releasedByMs, limit })).toSorted();
       expect(cooled(300)).toEqual(["10.0.0.2", "10.0.0.5"]);
       expect(cooled(999)).toEqual(["10.0.0.2", "10.0.0.5", "fd00::1"]);
       expect(cooled(999, 2)).toHaveLength(2);

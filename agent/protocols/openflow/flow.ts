@@ -127,10 +127,12 @@ const needsIp = 'it needs protocol "ip" or "ipv6", which the match does not say'
 const etherType = (under: Match): bigint | undefined => exactly(under, "eth_type");
 const isIp = (under: Match): boolean => etherType(under) === 0x0800n || etherType(under) === 0x86ddn;
 
+const hasTag = (under: Match): boolean =>
+  under.fields.some(({ field: { name }, value }) => name === "vlan_vid" && (value & 0x1000n) !== 0n);
+
 function missing(field: Field, under: Match): string | undefined {
   // A VLAN's number may be set with a tag only, though it may be matched without one.
-  const hasTag = under.fields.some(({ field: { name }, value }) => name === "vlan_vid" && (value & 0x1000n) !== 0n);
-  if (field.name === "vlan_vid" && !hasTag) return "it needs a VLAN tag, which the match does not say";
+  if (field.name === "vlan_vid" && !hasTag(under)) return "it needs a VLAN tag, which the match does not say";
   const is = missingFor(field, under);
   return is === undefined ? undefined : `of ${field.name}, ${is}`;
 }

@@ -77,8 +77,8 @@ const doubled = (key: string, what: string): CniError =>
 export function placeOf({ table, priority, match }: Flow): string {
   let place = `${table} ${priority}`;
   for (const { field, value, mask } of match.fields) {
-    place += ` ${field.rank}=${value.toString(36)}`;
-    if (mask !== field.ones) place += `/${mask.toString(36)}`;
+    place += ` ${field.rank}=${value.toString(16)}`;
+    if (mask !== field.ones) place += `/${mask.toString(16)}`;
   }
   for (const { header, payload } of match.unknown) place += ` x${header}=${payload.toString()}`;
   return place;

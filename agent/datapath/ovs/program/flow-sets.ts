@@ -79,7 +79,13 @@ export class FlowSets {
   #claim(changes: KeyedChanges): CniError | undefined {
     for (const [key, flowSet] of changes) {
       for (const [place, flow] of flowSet?.flows ?? []) {
-        const holders = (this.#places.get(place) ?? []).filter((holder) => holder !== key);
+        const standing = this.#places.get(place);
+        // As nearly all are.
+        if (standing === undefined) {
+          this.#places.set(place, [key]);
+          continue;
+        }
+        const holders = standing.filter((holder) => holder !== key);
         const other = holders.find((holder) => !sameButCookie(this.#all.get(holder)?.flows.get(place), flow));
         if (other !== undefined) return taken(key, `flow "${flowText(flow)}"`, other);
         this.#places.set(place, [...holders, key]);

@@ -31,9 +31,12 @@ export class Meters {
    */
   async ensure(client: OpenFlowClient, flows: Iterable<Flow>): Promise<void> {
     const missing = new Set<number>();
-    for (const { actions } of flows)
-      for (const { meter } of actions.filter((action) => action.t === "meter" || action.t === "controller"))
+    for (const { actions } of flows) {
+      for (const action of actions) {
+        const meter = action.t === "meter" || action.t === "controller" ? action.meter : undefined;
         if (meter !== undefined && !this.#standing.has(meter)) missing.add(meter);
+      }
+    }
     if (missing.size === 0) return;
     await client.run([...missing].map((id) => addMeter(meterOf(id))));
     for (const id of missing) this.#standing.add(id);
