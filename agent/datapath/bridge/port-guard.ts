@@ -207,7 +207,7 @@ export class PortGuard {
 /** Index and hardware address of a port, the latter padded to a multiple of four. */
 const fromBytes = 12;
 
-/** As `elementOf` would make it: it asks for the length of each part twice, a thousand steps of the interpreter each. */
+/** As `elementOf` would make it, whose questions for the lengths of parts take the interpreter longer than the rest. */
 function identityOf(set: PacketSet, from: Uint8Array, source: Uint8Array, sourceBytes: 4 | 16): Element {
   const key = new Uint8Array(fromBytes + sourceBytes);
   key.set(from);
