@@ -101,7 +101,7 @@ export class Allocator implements Disposable {
   allocate(owner: Owner, config: IpamConfig, pod?: Pod, hasInterface = false): Allocation {
     return this.#store.transaction((): Allocation => {
       const allocation = this.#allocate(owner, config, pod);
-      if (hasInterface) noteInterface(this.#store, owner, allocation.leases, allocation.created);
+      if (hasInterface) noteInterface(this.#store, owner, allocation.leases);
       return allocation;
     });
   }

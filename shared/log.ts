@@ -4,8 +4,6 @@ import { isObject } from "./schema/json-fields.ts";
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-const ranks = { debug: 0, info: 1, warn: 2, error: 3 } as const satisfies Readonly<Record<LogLevel, number>>;
-
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** JSON lines, safe on a terminal too: `{"time":…,"level":…,"message":…,…}`. Where they go is the caller's. */
@@ -27,7 +25,7 @@ export function createLogger(
   let made = typeof base === "function" ? undefined : base;
   const fixed = (): LogFields => (made ??= typeof base === "function" ? base() : base);
   const emit = (at: LogLevel, message: string, fields: LogFields = {}): void => {
-    if (ranks[at] < ranks[typeof level === "function" ? level() : level]) return;
+    if (logLevels.indexOf(at) < logLevels.indexOf(typeof level === "function" ? level() : level)) return;
     write(printable(JSON.stringify({ time: new Date().toISOString(), level: at, message, ...fixed(), ...fields })));
   };
   return {

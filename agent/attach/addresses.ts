@@ -48,7 +48,7 @@ export async function claimAddresses(
 ): Promise<AddressClaim> {
   const given = request.conf.object(resultKey);
   const own = request.conf.derive(ipamKind) === "own";
-  if (given === undefined) return await allocate(context, request, ipamConfigOf(context, network, request));
+  if (given === undefined) return allocate(context, request, ipamConfigOf(context, network, request));
   if (own) throw request.conf.wrong(resultKey, given.raw, "no such key where the addresses are Pipette's own");
   const ipam = parseResult(given, latestVersion);
   requireAddress(ipam, resultKey);
@@ -60,12 +60,7 @@ async function allocate(context: AgentContext, request: CmdRequest, config: Ipam
   if (taking !== undefined) await taking;
   const dns = config.resolvConf === undefined ? {} : await readDns(config);
   const free = withholding(config, context.dataPath.addressesInUse(request.owner));
-  let allocation: Allocation;
-  try {
-    allocation = allocateNow(context, request, free);
-  } catch (caught) {
-    allocation = await allocateReclaiming(context, request, free, caught);
-  }
+  const allocation = await allocateOrReclaim(context, request, free);
   return {
     ipam: withRequestedDns(request, ipamResult(config, allocation.leases, dns)),
     leases: allocation.leases,
@@ -73,27 +68,20 @@ async function allocate(context: AgentContext, request: CmdRequest, config: Ipam
   };
 }
 
-const allocateNow = ({ allocator }: AgentContext, { owner, pod }: CmdRequest, config: IpamConfig): Allocation =>
-  allocator.allocate(owner, config, pod, true);
-
-/** Where that has failed: once more for each lease of a stale owner that can be reclaimed. */
-async function allocateReclaiming(
+async function allocateOrReclaim(
   context: AgentContext,
-  request: CmdRequest,
+  { owner, pod }: CmdRequest,
   config: IpamConfig,
-  failed: unknown,
 ): Promise<Allocation> {
-  const { network } = request.owner;
-  // Each round reclaims one lease, so the loop ends. If liveness cannot be determined, none is reclaimed.
-  for (let error = failed; ; ) {
-    if (!(await reclaimStaleLease(context, network, config).catch(() => false))) {
-      context.meter?.add("pipette_ipam_allocation_failures_total", { reason: failureReason(error, config) });
-      throw error;
-    }
+  for (;;) {
     try {
-      return allocateNow(context, request, config);
+      return context.allocator.allocate(owner, config, pod, true);
     } catch (caught) {
-      error = caught;
+      // Each round reclaims the lease of one stale owner, so the loop ends. If liveness cannot be determined, none is
+      // reclaimed.
+      if (await reclaimStaleLease(context, owner.network, config).catch(() => false)) continue;
+      context.meter?.add("pipette_ipam_allocation_failures_total", { reason: failureReason(caught, config) });
+      throw caught;
     }
   }
 }

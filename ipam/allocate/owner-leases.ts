@@ -59,13 +59,10 @@ export function subnetOf(
  * The mark's value is the generation of the owner's latest lease at that time. An older version of Pipette may end a
  * lease and leave the mark behind; a later lease of the owner has a higher generation, so the mark does not count for
  * it.
- * @param areNew that they were just made: no mark has their generation, and none is looked for
  */
-export function noteInterface(store: Store, owner: Owner, leases: readonly Lease[], areNew = false): void {
-  if (leases.length === 0) return;
-  const mark = interfaceMark(owner);
+export function noteInterface(store: Store, owner: Owner, leases: readonly Lease[]): void {
   const value = String(Math.max(...leases.map(({ generation }) => generation)));
-  if (areNew || store.mark(mark) !== value) store.setMark(mark, value);
+  if (leases.length > 0 && store.mark(interfaceMark(owner)) !== value) store.setMark(interfaceMark(owner), value);
 }
 
 export const hasInterface = (store: Store, { owner, generation }: Lease): boolean =>

@@ -108,6 +108,7 @@ export function rangeOf(set: RangeSet, ip: Ip): Range | undefined {
 /** `start-end`. */
 export const formatRange = (range: Range): string => `${formatIp(range.start)}-${formatIp(range.end)}`;
 
+/** Each ADD asks for it, of the same sets as the one before where a daemon runs them. */
 const texts = new WeakMap<RangeSet, string>();
 
 /** `start-end[,start-end]`. Also names the set in the store, because its place in the list may change. */

@@ -12,7 +12,7 @@ export function parseVersion(text: string): CniVersion | undefined {
   return supportedVersions[at];
 }
 
-/** Their order. */
-const ranks = { "0.1.0": 0, "0.2.0": 1, "0.3.0": 2, "0.3.1": 3, "0.4.0": 4, "1.0.0": 5, "1.1.0": 6 } as const;
-
-export const atLeast = (version: CniVersion, least: CniVersion): boolean => ranks[version] >= ranks[least];
+/** Versions are listed in order, so their indexes can be compared. */
+export function atLeast(version: CniVersion, least: CniVersion): boolean {
+  return supportedVersions.indexOf(version) >= supportedVersions.indexOf(least);
+}

@@ -6,12 +6,12 @@ import { formatMac, parseMac } from "../../../shared/net/mac.ts";
 import {
   type Element,
   Errno,
+  elementOf,
   ipBytes,
   ipFromBytes,
   isErrno,
   joined,
   type NetlinkSocket,
-  type PacketSet,
 } from "../../protocols/netlink/mod.ts";
 import { linkLocalBytes, linkLocalOf } from "../addresses.ts";
 import { absentRuleset, presentElements } from "../linux/present-pods.ts";
@@ -191,28 +191,15 @@ export class PortGuard {
     const index = Uint8Array.of(port & 255, (port >>> 8) & 255, (port >>> 16) & 255, port >>> 24);
     const macBytes = parseMac(mac) ?? new Uint8Array(6);
     const from = joined([index, macBytes]);
-    const own: Element[] = [];
-    for (const ip of ips)
-      own.push(ip.family === 4 ? identityOf(pods4, from, ipBytes(ip), 4) : identityOf(pods6, from, ipBytes(ip), 16));
+    const own = ips.map((ip) => elementOf(ip.family === 4 ? pods4 : pods6, from, ipBytes(ip)));
     // Every kernel assigns a link-local address and probes it, also in pods with IPv4 alone.
-    own.push(identityOf(pods6, from, linkLocalBytes(macBytes), 16), identityOf(pods6, from, unspecifiedBytes, 16));
+    own.push(elementOf(pods6, from, linkLocalBytes(macBytes)), elementOf(pods6, from, unspecifiedBytes));
     // The port comes last, since the rules apply to it from then on.
     own.push({ set: ports, key: index });
     const elements = { port: own, node: presentElements(this.#absent.sets, ips) };
     this.#elementsOf.set(pod, elements);
     return elements;
   }
-}
-
-/** Index and hardware address of a port, the latter padded to a multiple of four. */
-const fromBytes = 12;
-
-/** As `elementOf` would make it, whose questions for the lengths of parts take the interpreter longer than the rest. */
-function identityOf(set: PacketSet, from: Uint8Array, source: Uint8Array, sourceBytes: 4 | 16): Element {
-  const key = new Uint8Array(fromBytes + sourceBytes);
-  key.set(from);
-  key.set(source, fromBytes);
-  return { set, key };
 }
 
 const taken = (mac: string, holder: string): CniError =>

@@ -7,6 +7,7 @@ import {
   type Element,
   Errno,
   type Expression,
+  elementOf,
   ipBytes,
   isErrno,
   masked,
@@ -88,7 +89,7 @@ function toNobody(bridge: string, subnet: Cidr): readonly Expression[] {
 }
 
 export const presentElements = ({ pods4, pods6 }: AbsentSets, ips: readonly Ip[]): readonly Element[] =>
-  ips.map((ip) => ({ set: ip.family === 4 ? pods4 : pods6, key: ipBytes(ip) }));
+  ips.map((ip) => elementOf(ip.family === 4 ? pods4 : pods6, ipBytes(ip)));
 
 interface PresentPod {
   readonly owner: Owner;

@@ -196,12 +196,7 @@ export class MessageWriter {
 
   /** An attribute with a value of four bytes at most, the others zero. @param length without these */
   #word(type: number, length: number, value: number): this {
-    // As `#take` does it: most of what is written are these.
-    const start = this.#length;
-    const end = start + headerBytes + 4;
-    if (end > this.#room) this.#grow(end);
-    this.#length = end;
-    const at = start >>> 2;
+    const at = this.#take(headerBytes + 4) >>> 2;
     const words = this.#words;
     words[at] = length | (type << 16);
     words[at + 1] = value;

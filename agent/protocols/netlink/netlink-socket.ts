@@ -261,12 +261,12 @@ export class NetlinkSocket implements Disposable {
    * @throws {NetlinkError}
    */
   settleCarrier(ifname: string): void {
-    this.#ethtool(ifname, ETHTOOL_GLINK, `look at the carrier of "${ifname}"`);
+    this.#ethtool(ifname, ETHTOOL_GLINK, () => `look at the carrier of "${ifname}"`);
   }
 
   /** Has an interface compute the checksums of what is sent by it at once; without them there is no segmentation either. */
   turnOffChecksumOffload(ifname: string): void {
-    this.#ethtool(ifname, ETHTOOL_STXCSUM, `turn off the checksum offload of "${ifname}"`);
+    this.#ethtool(ifname, ETHTOOL_STXCSUM, () => `turn off the checksum offload of "${ifname}"`);
   }
 
   /**
@@ -288,12 +288,13 @@ export class NetlinkSocket implements Disposable {
   }
 
   /** One command with a value of 0. */
-  #ethtool(ifname: string, command: number, action: string): void {
+  #ethtool(ifname: string, command: number, action: Message["action"]): void {
     const { ethtool, ethtoolIfreq } = this.#buffers;
     ethtool[0] = command;
     ethtool[1] = 0;
     const { address } = ethtoolIfreq.name(ifname);
-    if (this.#libc.calls.ioctl(this.#fd, SIOCETHTOOL, address) < 0) throw new NetlinkError(action, this.#libc.errno());
+    if (this.#libc.calls.ioctl(this.#fd, SIOCETHTOOL, address) < 0)
+      throw new NetlinkError(action(), this.#libc.errno());
   }
 
   [Symbol.dispose](): void {

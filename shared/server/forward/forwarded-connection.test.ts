@@ -91,6 +91,24 @@ describe("a connection with one forwarded call", () => {
     expect(new Set(ran)).toEqual(new Set(["ADD {}"]));
   });
 
+  test("keeps its own copy of what came, whose memory the next connection's bytes overwrite", async () => {
+    runner = async (io, hosted) => {
+      hosted.take(30_000);
+      await Promise.resolve();
+      ran.push(new TextDecoder().decode(await io.readStdin()));
+      return 0;
+    };
+    const memory = new Uint8Array(1024);
+    const bytes = encodeRequest({ env, stdin: "{}", buildId });
+    // At a place that is no multiple of four, as it may lie in a larger buffer.
+    memory.set(bytes, 1);
+    const peer = new Peer(calls);
+    peer.connection.receive(memory.subarray(1, 1 + bytes.length));
+    memory.fill(0x78);
+    await settled();
+    expect([ran, peer.answers.map(({ kind }) => kind)]).toEqual([["{}"], ["taken", "done"]]);
+  });
+
   test.each<readonly [string, RequestText]>([
     ["of another build", { buildId: new Uint8Array(16) }],
     ["of another protocol", { protocol: 2 }],
